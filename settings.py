@@ -1,0 +1,117 @@
+"""Every setting of Rajada, typed, in one place.
+
+Read from the environment (and from a `.env` file beside the process). Names that the field already
+knows are taken as they are (`KAFKA_BOOTSTRAP_SERVERS`, `DATABASE_URL`, `INBOUND_DEBOUNCE_MS`, …);
+everything else has the prefix `RAJADA_`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEFAULT_DEBOUNCE_MS = 8_000
+MAX_DEBOUNCE_MS = 60_000
+DEFAULT_ALLOWLIST_TTL_DAYS = 21.0
+
+
+def clamp_debounce_ms(value: object, default: int = DEFAULT_DEBOUNCE_MS) -> int:
+    """A window length in whole milliseconds within 0..60,000; what is not a number means `default`.
+
+    Rule: spec/dispatch.md, step 3 (the installation's value and the agents' values are clamped alike).
+    """
+    if isinstance(value, bool) or value is None:
+        return default
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) else math.nan
+    except ValueError:
+        return default
+    if math.isnan(number):
+        return default
+    return int(min(max(number, 0.0), float(MAX_DEBOUNCE_MS)))
+
+
+def _ttl_days(value: object) -> float:
+    """Days as a positive number; anything else means 21 (behaviour b061)."""
+    try:
+        days = float(value) if isinstance(value, (int, float, str)) else math.nan
+    except ValueError:
+        return DEFAULT_ALLOWLIST_TTL_DAYS
+    return days if days > 0 and math.isfinite(days) else DEFAULT_ALLOWLIST_TTL_DAYS
+
+
+class Settings(BaseSettings):
+    """The settings of one process; all of them have a default that suits the embedded stack."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="RAJADA_", env_file=".env", extra="ignore", populate_by_name=True, frozen=True
+    )
+
+    # -- where things are
+    kafka_bootstrap_servers: str | None = Field(default=None, validation_alias="KAFKA_BOOTSTRAP_SERVERS")
+    """host:port list of a given Kafka; unset = the embedded one of `rajada up`."""
+    database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
+    """A given Postgres 15+ (libpq URL); unset = the embedded one of `rajada up`."""
+    home: Path = Path(".rajada")
+    """Folder of the embedded stack: data, logs, run state."""
+    topic_prefix: str = ""
+    """Prepended to every topic, group and changelog name: several installations on one cluster."""
+    partitions: int = Field(default=8, ge=1, le=1000)
+    """Partitions of the topics when they are created (production: 24). Fixed afterwards."""
+    replication_factor: int = Field(default=1, ge=1)
+    """Replicas of the topics when they are created (production: 3)."""
+
+    # -- CDC
+    slot: str = Field(default="rajada", pattern=r"^[a-z0-9_]{1,63}$")
+    """Name of the logical replication slot."""
+    publication: str = Field(default="rajada", pattern=r"^[a-z0-9_]{1,63}$")
+    """Name of the publication."""
+
+    # -- windows and decisions (spec/dispatch.md)
+    inbound_debounce_ms: Annotated[int, BeforeValidator(clamp_debounce_ms)] = Field(
+        default=DEFAULT_DEBOUNCE_MS, validation_alias="INBOUND_DEBOUNCE_MS"
+    )
+    """Installation's window length in ms, clamped to 0..60,000; not a number = 8,000."""
+    allowlist_ttl_days: Annotated[float, BeforeValidator(_ttl_days)] = Field(
+        default=DEFAULT_ALLOWLIST_TTL_DAYS, validation_alias="ALLOWLIST_TTL_DAYS"
+    )
+    """Days for which an allowlist authorization holds."""
+    media_recheck_ms: int = Field(default=4_000, ge=50, validation_alias="MEDIA_RECHECK_MS")
+    """How often a window that waits for a photo or audio to be read looks again."""
+    event_max_age_s: float | None = Field(default=None, gt=0, validation_alias="EVENT_MAX_AGE")
+    """Stop 9: seconds after which a window's newest event is `too_old`; unset = off."""
+    window_mode: Literal["fixed", "sliding"] = "fixed"
+    """`fixed`: anchored at the first event; `sliding`: extended by each event up to `max_wait_ms`."""
+    max_wait_ms: int = Field(default=30_000, ge=1_000)
+    """Sliding windows: the hard bound from the first event."""
+    max_events: int = Field(default=100, ge=1)
+    """A window closes when it holds this many events."""
+    retry_delay_ms: int = Field(default=30_000, ge=10)
+    """Wait of a window whose decision failed, before its next attempt."""
+
+    # -- jobs
+    jobs_run_by: Literal["lanes", "table"] = "lanes"
+    """`lanes`: our executor runs the jobs; `table`: the CRM's own workers claim them from job_queue."""
+
+    # -- processes
+    session_timeout_s: float = Field(default=6.0, ge=1.0)
+    """Kafka session timeout of the worker, seconds."""
+    log_format: Literal["console", "json"] = "console"
+    """How log lines look."""
+    log_level: str = "INFO"
+    """Least level that is logged."""
+
+    def topic(self, name: str) -> str:
+        """The full name of a topic, group or changelog in this installation."""
+        return f"{self.topic_prefix}{name}"
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """The process' settings, read once."""
+    return Settings()
