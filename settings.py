@@ -15,6 +15,10 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+class RajadaError(Exception):
+    """Base of every error that Rajada raises on purpose; its message says what to do next."""
+
+
 DEFAULT_DEBOUNCE_MS = 8_000
 MAX_DEBOUNCE_MS = 60_000
 DEFAULT_ALLOWLIST_TTL_DAYS = 21.0

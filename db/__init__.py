@@ -1,0 +1,1 @@
+"""Postgres: migrations, named statements, pools, and the relay that publishes the event log."""

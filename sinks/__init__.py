@@ -1,0 +1,1 @@
+"""From Kafka back to Postgres: outcomes become the state of events and jobs."""
