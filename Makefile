@@ -1,0 +1,52 @@
+# Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-unit test-integration test-decisions test-slow check format bench clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
+
+$(BIN)/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Rajada needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+setup: $(BIN)/.ready ## Make the virtual environment (.venv) with everything in it
+
+demo: setup ## Run the main job on real Kafka and Postgres, a minute of a clinic's WhatsApp
+	$(BIN)/rajada demo
+
+test: check test-unit test-integration ## Check the code and pass every test
+
+test-unit: setup ## The tests that need neither Kafka nor Postgres (seconds)
+	$(BIN)/python -m pytest tests/unit
+
+test-integration: setup ## The tests on real Kafka and Postgres
+	$(BIN)/python -m pytest tests/integration tests/e2e -m "not slow"
+
+test-decisions: setup ## The decision scenarios; other files of the format: RAJADA_DECISION_CASES=FILE
+	$(BIN)/python -m pytest tests/integration/test_decisions.py
+
+test-slow: setup ## The long runs: chaos with many seeds, soak
+	$(BIN)/python -m pytest tests -m slow
+
+check: setup ## Linter, types, layers, docstrings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/interrogate -q .
+
+format: setup ## Bring the code into the house's form
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: setup ## Measure the main path beside a plain confluent-kafka loop
+	$(BIN)/python -m bench.main_path
+
+clean: ## Remove the virtual environment and caches (data in .rajada stays)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -1,0 +1,202 @@
+"""Every topic of Rajada in one table, created and checked at start (design: Names).
+
+Topics are made before anybody subscribes: a missing source topic leaves a Faust agent idle for ever.
+Partition counts are fixed at creation; nothing here ever changes a topic that exists.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from settings import RajadaError, Settings
+
+log = structlog.get_logger(__name__)
+
+SOURCE = "ai_agent.dispatch_requested"
+GROUP_LINKS = "group_link.dispatch_requested"
+JOBS = "dispatch.jobs"
+CONTROL = "dispatch.control"
+OUTCOMES = "dispatch.outcomes"
+DEAD = "dispatch.dead"
+PARKING = "dispatch.parking"
+CONTACTS_TABLE = "contacts"
+APP_ID = "rajada-dispatch"
+CONTACTS_CHANGELOG = f"{APP_ID}-{CONTACTS_TABLE}-changelog"
+
+DAY_MS = 24 * 3600 * 1000
+SOURCE_MAX_BYTES = 4 * 1024 * 1024
+DEAD_MAX_BYTES = SOURCE_MAX_BYTES + 256 * 1024
+"""A dead letter carries the original and our headers, so its limit lies above the source's."""
+
+
+class TopicsUnusable(RajadaError):
+    """Topics exist with another shape than Rajada needs, or can't be made; the message tells which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic as it must be: name without prefix, clean-up, retention (ms, -1 = no limit), largest record."""
+
+    name: str
+    cleanup: Literal["delete", "compact"] = "delete"
+    retention_ms: int = 7 * DAY_MS
+    max_bytes: int = SOURCE_MAX_BYTES
+    extra: tuple[tuple[str, str], ...] = ()
+
+    def config(self) -> dict[str, str]:
+        """The topic's configuration in Kafka's names."""
+        config = {
+            "cleanup.policy": self.cleanup,
+            "max.message.bytes": str(self.max_bytes),
+            **dict(self.extra),
+        }
+        if self.cleanup == "delete":
+            config["retention.ms"] = str(self.retention_ms)
+        return config
+
+
+TOPICS = (
+    Topic(SOURCE),
+    Topic(GROUP_LINKS),
+    Topic(JOBS),
+    Topic(CONTROL),
+    Topic(OUTCOMES, retention_ms=14 * DAY_MS),
+    Topic(DEAD, retention_ms=-1, max_bytes=DEAD_MAX_BYTES),
+    Topic(PARKING, retention_ms=-1, max_bytes=DEAD_MAX_BYTES),
+    Topic(
+        CONTACTS_CHANGELOG,
+        cleanup="compact",
+        max_bytes=16 * 1024 * 1024,
+        # twice the idle time of a contact, so that a record and its tombstone outlive every owner of it
+        extra=(("min.compaction.lag.ms", str(30 * 60 * 1000)), ("segment.ms", str(3600 * 1000))),
+    ),
+)
+"""All of them have the same number of partitions: what a contact's key hashes to is the same everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One difference between a topic as it is and as it must be."""
+
+    topic: str
+    what: str
+    wanted: str
+    found: str
+
+    def __str__(self) -> str:
+        """The difference in one line."""
+        return f"{self.topic}: {self.what} is {self.found}, wanted {self.wanted}"
+
+
+def _client(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 10_000})
+
+
+def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -> list[str]:
+    """Create what is missing and wait until every topic can be seen; returns the full names that were made.
+
+    Raises TopicsUnusable when Kafka is away, refuses, or a topic has another number of partitions than its
+    siblings (a contact's records would then not meet in one worker).
+    """
+    admin = _client(bootstrap)
+    existing = _existing(admin, bootstrap)
+    missing = [topic for topic in TOPICS if settings.topic(topic.name) not in existing]
+    partitions = _partitions(existing, settings)
+    made = []
+    if missing:
+        wanted = [
+            NewTopic(
+                settings.topic(topic.name),
+                num_partitions=partitions,
+                replication_factor=settings.replication_factor,
+                config=topic.config(),
+            )
+            for topic in missing
+        ]
+        for name, future in admin.create_topics(wanted, operation_timeout=timeout_s).items():
+            try:
+                future.result(timeout_s)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise TopicsUnusable(
+                        f"Kafka refuses to create the topic {name}: {error.args[0].str()}"
+                    ) from error
+            else:
+                made.append(name)
+        _until_visible(admin, {settings.topic(topic.name) for topic in TOPICS}, bootstrap, timeout_s)
+    if made:
+        log.info("topics_created", topics=made, partitions=partitions)
+    return made
+
+
+def _existing(admin: AdminClient, bootstrap: str) -> dict[str, int]:
+    """Topic name → number of partitions."""
+    try:
+        metadata = admin.list_topics(timeout=10)
+    except KafkaException as error:
+        raise TopicsUnusable(
+            f"Kafka does not answer at {bootstrap}: {error.args[0].str()}. Is it running, and is "
+            "KAFKA_BOOTSTRAP_SERVERS right?"
+        ) from error
+    return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+
+def _partitions(existing: dict[str, int], settings: Settings) -> int:
+    """The number all topics share: that of those which exist, else the setting's."""
+    counts = {
+        settings.topic(t.name): existing[settings.topic(t.name)]
+        for t in TOPICS
+        if settings.topic(t.name) in existing
+    }
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{name} has {count}" for name, count in sorted(counts.items()))
+        raise TopicsUnusable(
+            f"All topics must have the same number of partitions, but {told}. Re-create the odd one with "
+            "the number of the others (docs/topics.md tells how to repartition without loss)."
+        )
+    return next(iter(counts.values()), settings.partitions)
+
+
+def _until_visible(admin: AdminClient, names: set[str], bootstrap: str, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while names - _existing(admin, bootstrap).keys():
+        if time.monotonic() > deadline:
+            raise TopicsUnusable(
+                f"Kafka at {bootstrap} created topics but does not show them after {timeout_s:.0f} s."
+            )
+        time.sleep(0.05)
+
+
+def check_topics(bootstrap: str, settings: Settings) -> list[Drift]:
+    """Where the topics that exist differ from the table; missing ones are told too. Nothing is changed."""
+    admin = _client(bootstrap)
+    existing = _existing(admin, bootstrap)
+    drifts = []
+    present = []
+    partitions = existing.get(settings.topic(SOURCE), settings.partitions)
+    for topic in TOPICS:
+        name = settings.topic(topic.name)
+        if name not in existing:
+            drifts.append(Drift(name, "topic", "present", "missing"))
+            continue
+        present.append(topic)
+        if existing[name] != partitions:
+            drifts.append(Drift(name, "partitions", str(partitions), str(existing[name])))
+    resources = [ConfigResource(ResourceType.TOPIC, settings.topic(topic.name)) for topic in present]
+    if not resources:
+        return drifts
+    answers = {resource.name: future for resource, future in admin.describe_configs(resources).items()}
+    for topic in present:
+        name = settings.topic(topic.name)
+        config = answers[name].result(10)
+        for key, wanted in topic.config().items():
+            found = config[key].value if key in config else None
+            if found != wanted:
+                drifts.append(Drift(name, key, wanted, str(found)))
+    return drifts
