@@ -41,7 +41,7 @@ class TopicsUnusable(RajadaError):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic as it must be: name without prefix, clean-up, retention (ms, -1 = no limit), largest record."""
+    """One topic as it must be: name without prefix, clean-up, retention (ms; -1 = no limit), record limit."""
 
     name: str
     cleanup: Literal["delete", "compact"] = "delete"
