@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import avro.schema
+
+_FOLDER = Path(__file__).parent
 
 CURRENT_FILES = {"Job": "job.avsc", "Outcome": "outcome.avsc", "DispatchRequested": "event.avsc"}
 """Record name → the file that holds its current schema."""
@@ -41,17 +43,15 @@ def fingerprint(text: str) -> bytes:
 
 def current_text(record: str) -> str:
     """The current .avsc of a record, as text."""
-    return files("schemas").joinpath(CURRENT_FILES[record]).read_text(encoding="utf-8")
+    return (_FOLDER / CURRENT_FILES[record]).read_text(encoding="utf-8")
 
 
 @cache
 def versions(record: str) -> tuple[Version, ...]:
     """All committed versions of a record, oldest first."""
-    folder = files("schemas").joinpath("versions", record)
     found = [
-        Version(record, int(entry.name.removesuffix(".avsc")), entry.read_text(encoding="utf-8"))
-        for entry in folder.iterdir()
-        if entry.name.endswith(".avsc")
+        Version(record, int(path.stem), path.read_text(encoding="utf-8"))
+        for path in (_FOLDER / "versions" / record).glob("*.avsc")
     ]
     return tuple(sorted(found, key=lambda version: version.number))
 
