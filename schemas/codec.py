@@ -6,7 +6,7 @@ Avro body. Writers always use the newest committed version; readers resolve ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ import fastavro
 import msgspec
 
 from schemas.errors import BadAvro, NotAvro, UnknownSchema
-from schemas.history import as_json, versions
+from schemas.history import Version, as_json, versions
 from schemas.records import Job, Outcome
 
 MAGIC = b"\xc3\x01"
@@ -35,9 +35,8 @@ def is_single_object(data: bytes) -> bool:
 class _Line:
     """All committed versions of one record: the newest writes, every one is read."""
 
-    def __init__(self, record: str) -> None:
+    def __init__(self, record: str, committed: Sequence[Version]) -> None:
         self.record = record
-        committed = versions(record)
         self._writer = fastavro.parse_schema(as_json(committed[-1]))
         self._header = MAGIC + committed[-1].fingerprint
         # No reader schema for the newest version: resolution is needed for older writers only.
@@ -78,8 +77,8 @@ class _Line:
         return UnknownSchema(fingerprint)
 
 
-_JOB, _OUTCOME, _EVENT = _Line("Job"), _Line("Outcome"), _Line("DispatchRequested")
-_LINES = (_JOB, _OUTCOME, _EVENT)
+_LINES = tuple(_Line(record, versions(record)) for record in ("Job", "Outcome", "DispatchRequested"))
+_JOB, _OUTCOME, _EVENT = _LINES
 
 
 def _typed(line: _Line, record_type: type[RecordT], data: bytes) -> RecordT:

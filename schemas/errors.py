@@ -5,7 +5,11 @@ from __future__ import annotations
 from settings import RajadaError
 
 
-class NotAvro(RajadaError):
+class Undecodable(RajadaError):
+    """Base of the errors below: these bytes give no record, and reading them again won't help."""
+
+
+class NotAvro(Undecodable):
     """The bytes are not Avro in single-object encoding: something else than Rajada wrote this record."""
 
     def __init__(self) -> None:
@@ -15,7 +19,7 @@ class NotAvro(RajadaError):
         )
 
 
-class UnknownSchema(RajadaError):
+class UnknownSchema(Undecodable):
     """The record names a schema that this installation does not know, by its `fingerprint` (8 bytes)."""
 
     def __init__(self, fingerprint: bytes) -> None:
@@ -26,7 +30,7 @@ class UnknownSchema(RajadaError):
         )
 
 
-class BadAvro(RajadaError):
+class BadAvro(Undecodable):
     """The schema is known, the body does not fit it: cut off, trailing bytes, or another record."""
 
     def __init__(self, record: str, reason: str) -> None:
