@@ -1,0 +1,244 @@
+"""From a decision to what is written and sent: freeze, retry, job and outcome records (pure).
+
+A window that was decided is frozen: everything that it will ever send follows from its frozen content
+alone, so that sending it again after a crash gives the same bytes (spec/dispatch.md, steps 5 to 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
+from streams.contact import Frozen, Window, WindowEvent
+from streams.identifiers import again_source_event_id, job_id
+
+KIND: Final = "inbound_turn"
+MAX_ATTEMPTS: Final = 5
+"""An event's decision that failed this often is dead (spec/dispatch.md, Failures in step 4)."""
+DEDUPLICATED: Final = "deduplicated"
+DEAD_TITLE: Final = "A IA deixou de responder uma mensagem de cliente"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a frozen window sends: outcomes in order, and its job if it has one."""
+
+    job: Job | None
+    outcomes: tuple[Outcome, ...]
+
+
+def key_parts(key: bytes) -> tuple[str, str]:
+    """Organization and contact of a key."""
+    organization_id, _, contact_id = key.decode().partition(":")
+    return organization_id, contact_id
+
+
+def freeze(
+    key: bytes,
+    window: Window,
+    outcome: str | None,
+    deduplicated: Sequence[tuple[str, str | None]],
+    warnings: Sequence[str],
+    now_ms: int,
+) -> None:
+    """Fix the window's end: `outcome` is `job`, a stop's reason, or None when stop 0 took every event."""
+    gone = dict(deduplicated)
+    taken_out = [(member, gone[member.event_id]) for member in window.events if member.event_id in gone]
+    window.events = [member for member in window.events if member.event_id not in gone]
+    job = None
+    if outcome == "job":
+        first = window.events[0]
+        organization_id, _ = key_parts(key)
+        job = job_id(organization_id, first.event_id, first.replay if window.again else 0)
+    window.seq += 1
+    window.state = "frozen"
+    window.look_at_ms = 0
+    window.frozen = Frozen(
+        outcome=outcome or DEDUPLICATED,
+        status="done",
+        decided_ms=now_ms,
+        job_id=job,
+        deduplicated=taken_out,
+        warnings=list(warnings),
+    )
+
+
+def fail(window: Window, error_class: str, message: str, now_ms: int, retry_ms: int) -> bool:
+    """Spend an attempt of the window; True when that was its last and it is frozen as dead.
+
+    The count starts from what `event_log.attempts` said; the wait is flat (spec/dispatch.md, Failures).
+    """
+    window.failures += 1
+    window.seq += 1
+    window.last_error = message
+    if max(member.attempts for member in window.events) + window.failures < MAX_ATTEMPTS:
+        window.state = "retry"
+        window.look_at_ms = now_ms + retry_ms
+        return False
+    window.state = "frozen"
+    window.look_at_ms = 0
+    window.frozen = Frozen(outcome=error_class, status="dead", decided_ms=now_ms, last_error=message)
+    return True
+
+
+def wait_for_media(window: Window, now_ms: int, recheck_ms: int) -> None:
+    """Keep the window open for a photo or audio that is being read; it still takes events (stop 8)."""
+    window.state = "media"
+    window.look_at_ms = now_ms + recheck_ms
+
+
+def retry_outcome(key: bytes, window: Window, now_ms: int) -> Outcome:
+    """Tells that a window's decision failed and when it is looked at again."""
+    organization_id, contact_id = key_parts(key)
+    return Outcome(
+        organization_id=organization_id,
+        contact_id=contact_id,
+        at_ms=now_ms,
+        stage="decide",
+        events=_event_outcomes(window, window.events, window.failures),
+        status="pending",
+        last_error=window.last_error,
+        next_attempt_at_ms=window.look_at_ms,
+    )
+
+
+def sent_of(key: bytes, window: Window) -> Sent:
+    """The records of a frozen window: the same ones, however often it is asked."""
+    frozen = window.frozen
+    assert frozen is not None, "only a frozen window is sent"
+    organization_id, contact_id = key_parts(key)
+    outcomes = [_deduplicated(organization_id, contact_id, window, frozen)] if frozen.deduplicated else []
+    job = None
+    if window.events:
+        if frozen.job_id is not None:
+            job = _job(organization_id, contact_id, window, frozen, frozen.job_id)
+        outcomes.append(
+            Outcome(
+                organization_id=organization_id,
+                contact_id=contact_id,
+                at_ms=frozen.decided_ms,
+                stage="decide",
+                events=_event_outcomes(
+                    window, window.events, window.failures + (0 if frozen.status == "dead" else 1)
+                ),
+                status=frozen.status,
+                outcome=frozen.outcome,
+                job_id=frozen.job_id,
+                last_error=frozen.last_error,
+                facts=_facts(window, frozen),
+                job=job,
+                job_status="pending" if job else None,
+                alert=_dead_alert(window, frozen) if frozen.status == "dead" else None,
+            )
+        )
+    return Sent(job, tuple(outcomes))
+
+
+def invalid_payload_outcome(
+    organization_id: str, event_id: str, replay: int, attempts: int, what: str, now_ms: int
+) -> Outcome:
+    """The outcome of an event whose payload is outside the contract (spec/dispatch.md, step 2)."""
+    return Outcome(
+        organization_id=organization_id,
+        at_ms=now_ms,
+        stage="collect",
+        events=(EventOutcome(event_id=event_id, replay=replay, seq=1, attempts=attempts + 1),),
+        status="done",
+        outcome="invalid_payload",
+        facts=msgspec.json.encode({"what": what}).decode(),
+    )
+
+
+def _event_outcomes(
+    window: Window, members: Sequence[WindowEvent], attempts: int
+) -> tuple[EventOutcome, ...]:
+    return tuple(
+        EventOutcome(
+            event_id=member.event_id,
+            replay=member.replay,
+            seq=window.seq,
+            attempts=member.attempts + attempts,
+        )
+        for member in members
+    )
+
+
+def _deduplicated(organization_id: str, contact_id: str, window: Window, frozen: Frozen) -> Outcome:
+    jobs = {member.event_id: job for member, job in frozen.deduplicated}
+    return Outcome(
+        organization_id=organization_id,
+        contact_id=contact_id,
+        at_ms=frozen.decided_ms,
+        stage="decide",
+        events=_event_outcomes(window, [member for member, _ in frozen.deduplicated], 0),
+        status="done",
+        outcome=DEDUPLICATED,
+        facts=msgspec.json.encode({"jobs": jobs}).decode(),
+    )
+
+
+def _job(organization_id: str, contact_id: str, window: Window, frozen: Frozen, job: str) -> Job:
+    first, newest = window.events[0], window.events[-1]
+    payload: dict[str, object] = {
+        "conversation_id": window.conversation_id,
+        "contact_id": contact_id,
+        "channel_session_id": newest.session_id,
+        "inbound_message_id": newest.message_id,
+        "crm_event_id": first.event_id,
+        "event_ids": [member.event_id for member in window.events],
+    }
+    replays = {member.event_id: member.replay for member in window.events if member.replay}
+    if replays:
+        payload["event_replays"] = replays
+    source_event_id = first.event_id
+    if window.again:
+        payload["replay_of"] = first.event_id
+        source_event_id = again_source_event_id(first.event_id, first.replay)
+    return Job(
+        id=job,
+        organization_id=organization_id,
+        contact_id=contact_id,
+        kind=KIND,
+        source_event_id=source_event_id,
+        replay=max(member.replay for member in window.events),
+        seq=window.seq + 1,
+        max_attempts=MAX_ATTEMPTS,
+        created_at_ms=frozen.decided_ms,
+        run_after_ms=frozen.decided_ms,
+        payload=msgspec.json.encode(payload).decode(),
+        events=tuple(EventRef(member.event_id, member.replay) for member in window.events),
+    )
+
+
+def _facts(window: Window, frozen: Frozen) -> str:
+    facts: dict[str, object] = {
+        "conversation_id": window.conversation_id,
+        "opened_ms": window.events[0].time_ms,
+        "deadline_ms": window.deadline_ms,
+        "length_ms": window.length_ms,
+    }
+    if frozen.warnings:
+        facts["warnings"] = frozen.warnings
+    if window.again:
+        facts["again"] = True
+    return msgspec.json.encode(facts).decode()
+
+
+def _dead_alert(window: Window, frozen: Frozen) -> Alert:
+    spent = max(member.attempts for member in window.events) + window.failures
+    return Alert(
+        kind="event_dead",
+        title=DEAD_TITLE,
+        body=(
+            "Um cliente escreveu e não recebeu resposta da IA. Abra a conversa e responda, "
+            "depois peça ao suporte que verifique a causa.\n\n"
+            f"Detalhe técnico: {frozen.outcome}, {spent} tentativas, evento {window.id}. "
+            f"{(frozen.last_error or '')[:400]}"
+        ),
+        ref_kind="event_log",
+        ref_id=window.id,
+    )

@@ -1,0 +1,208 @@
+"""Collect: records of the source topic go into the windows of their contacts (spec/dispatch.md, step 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from aiokafka.partitioner import murmur2
+
+from schemas.codec import encode_outcome
+from streams import topics
+from streams.closing import invalid_payload_outcome
+from streams.contact import Contact, Window
+from streams.dead import Cause, Header, Origin, dead_headers
+from streams.events import COMMIT_TIME, REKEYED, Event, InvalidPayload, read_event
+from streams.ports import Contacts, Item, Lengths, Outbox, Source
+from streams.windows import WindowRule, full, take_in
+
+log = structlog.get_logger(__name__)
+
+SKEW_MS: Final = 1_000
+"""A commit time this far ahead of our clock is told: the windows of such events are cut short."""
+
+RuleKey = tuple[str, str, str]
+"""Organization, conversation and channel session: what the length of a window depends on."""
+
+
+class SourceRecord(Origin):
+    """A record as the transport hands it over."""
+
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the records that were read; every one is counted in exactly one of these."""
+
+    opened: int = 0
+    joined: int = 0
+    duplicate: int = 0
+    applied_before: int = 0
+    invalid_payload: int = 0
+    rekeyed: int = 0
+    dead: int = 0
+
+
+@dataclass(slots=True)
+class _Sends:
+    """What one batch has to send beside the state."""
+
+    outcomes: list[Item] = field(default_factory=list)
+    dead: list[Item] = field(default_factory=list)
+    again: list[Item] = field(default_factory=list)
+
+
+class Collector:
+    """Takes in batches of one partition each, in order.
+
+    `opened(key, partition, window)` is told of every window that opens or fills up; `seen(partition, ms)` of
+    the newest event time.
+    """
+
+    def __init__(
+        self,
+        contacts: Contacts,
+        lengths: Lengths,
+        outbox: Outbox,
+        source: Source,
+        *,
+        partitions: int,
+        taken: Container[str],
+        on_window: Callable[[bytes, int, Window], None],
+        on_progress: Callable[[int, int], None],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._contacts = contacts
+        self._lengths = lengths
+        self._outbox = outbox
+        self._source = source
+        self._partitions = partitions
+        self._taken = taken
+        self._on_window = on_window
+        self._on_progress = on_progress
+        self._wall_ms = wall_ms
+        self.counts = Counts()
+
+    async def collect(self, records: Sequence[SourceRecord], partition: int) -> None:
+        """Apply one batch; when this returns, state and sends are handed to the producer.
+
+        The transport commits only what is durable, so nothing is awaited here but the window lengths.
+        """
+        now_ms = self._wall_ms()
+        sends = _Sends()
+        events = []
+        for record in records:
+            event = self._read(record, partition, now_ms, sends)
+            if event is not None:
+                events.append(event)
+        rules = await self._rules(events)
+        topic_id = self._source.topic_id()
+        newest_ms = 0
+        for event in events:
+            self._apply(event, partition, topic_id, rules, now_ms)
+            newest_ms = max(newest_ms, event.time_ms)
+        if events:
+            self._on_progress(partition, newest_ms)
+        self._contacts.flush()
+        if sends.outcomes:
+            self._outbox.send(topics.OUTCOMES, sends.outcomes)
+        if sends.dead:
+            self._outbox.send(topics.DEAD, sends.dead)
+        if sends.again:
+            self._outbox.send(topics.SOURCE, sends.again)
+
+    def _read(self, record: SourceRecord, partition: int, now_ms: int, sends: _Sends) -> Event | None:
+        """The event of a record that is for a window; everything else is sent where it belongs."""
+        found = read_event(record.value, record.headers, record.timestamp, now_ms, record.offset)
+        if isinstance(found, Event):
+            if self._in_its_place(record, found, partition):
+                return found
+            self._rekey(record, found, now_ms, sends)
+            return None
+        if isinstance(found, InvalidPayload):
+            self.counts.invalid_payload += 1
+            outcome = invalid_payload_outcome(
+                found.organization_id, found.event_id, found.replay, found.attempts, found.what, now_ms
+            )
+            key = f"{found.organization_id}:{found.event_id}".encode()
+            sends.outcomes.append((key, encode_outcome(outcome), -1, None))
+            log.warning("invalid_payload", event_id=found.event_id, what=found.what)
+            return None
+        self._bury(record, Cause("collect", found.reason, found.message), now_ms, sends)
+        return None
+
+    def _in_its_place(self, record: SourceRecord, event: Event, partition: int) -> bool:
+        """Right key, and murmur2 of it leads to this partition. A known contact's place was seen before."""
+        key = event.key
+        if record.key != key:
+            return False
+        return self._contacts.get(key) is not None or murmur2(key) % 2**31 % self._partitions == partition
+
+    def _rekey(self, record: SourceRecord, event: Event, now_ms: int, sends: _Sends) -> None:
+        """Put a hand-produced event back under its key, once; still wrong is a dead letter (step 1)."""
+        headers = list(record.headers)
+        if any(name == REKEYED for name, _ in headers):
+            message = "key or partition is wrong after it was put right once: does another partitioner write?"
+            self._bury(
+                record, Cause("collect", "key_mismatch", message, event_id=event.event_id), now_ms, sends
+            )
+            return
+        self.counts.rekeyed += 1
+        kept: list[Header] = [(name, value) for name, value in headers if name != COMMIT_TIME]
+        kept += [(COMMIT_TIME, str(event.time_ms).encode()), (REKEYED, b"1")]
+        sends.again.append((event.key, record.value, -1, kept))
+
+    def _bury(self, record: SourceRecord, cause: Cause, now_ms: int, sends: _Sends) -> None:
+        self.counts.dead += 1
+        sends.dead.append((record.key, record.value, -1, dead_headers(record, cause, now_ms)))
+        log.warning(
+            "dead_letter",
+            reason=cause.reason,
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            event_id=cause.event_id,
+        )
+
+    async def _rules(self, events: Sequence[Event]) -> dict[RuleKey, WindowRule]:
+        """The rules of every conversation in the batch, mostly from the cache.
+
+        Also of those whose window is open: it may be taken for its decision while we wait for the answer.
+        """
+        return (
+            await self._lengths.lookup(list({_rule_key(event): None for event in events})) if events else {}
+        )
+
+    def _apply(
+        self, event: Event, partition: int, topic_id: str, rules: dict[RuleKey, WindowRule], now_ms: int
+    ) -> None:
+        key = event.key
+        contact = self._contacts.get(key)
+        if contact is None:
+            contact = Contact(topic_id=topic_id)
+        elif contact.topic_id != topic_id:
+            contact.topic_id, contact.offset = topic_id, -1
+        elif event.offset <= contact.offset:
+            self.counts.applied_before += 1
+            return
+        rule = rules[_rule_key(event)]
+        what, window = take_in(contact, event, rule, self._taken, now_ms)
+        self._contacts.put(key, contact, partition)
+        if what == "duplicate":
+            self.counts.duplicate += 1
+        elif window is not None:
+            if what == "opened":
+                self.counts.opened += 1
+                self._on_window(key, partition, window)
+            else:
+                self.counts.joined += 1
+                if full(window):
+                    self._on_window(key, partition, window)
+
+
+def _rule_key(event: Event) -> RuleKey:
+    return event.organization_id, event.conversation_id, event.session_id

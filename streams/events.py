@@ -1,0 +1,194 @@
+"""From the bytes of a source record to an event, or to the reason why it is none (pure).
+
+The value is the flat `event_log` row as the publisher gives it, as JSON or as an Avro single object;
+anybody may produce one by hand (spec/dispatch.md, steps 1 and 2). Nothing here raises on any bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from schemas.codec import decode_event, is_single_object
+from schemas.errors import NotAvro, UnknownSchema
+from streams.identifiers import canonical_row_id, canonical_uuid
+
+EVENT_TYPE: Final = "ai_agent.dispatch_requested"
+
+COMMIT_TIME: Final = "cdc_source_ts_ms"
+REPLAY: Final = "replay"
+AGAIN: Final = "again"
+REKEYED: Final = "rekeyed"
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One inbound message that asks for an answer. Ids are lower-case canonical UUIDs."""
+
+    event_id: str
+    organization_id: str
+    contact_id: str
+    conversation_id: str
+    session_id: str
+    message_id: str
+    offset: int
+    time_ms: int
+    """Commit time, absent: Kafka's timestamp; never later than the arrival (step 3, *Time*)."""
+    replay: int = 0
+    again: bool = False
+    attempts: int = 0
+
+    @property
+    def key(self) -> bytes:
+        """The key that keeps a contact's events together: `organization_id:contact_id`."""
+        return f"{self.organization_id}:{self.contact_id}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidPayload:
+    """A row of ours whose payload is outside the contract: consumed without a job, never retried."""
+
+    event_id: str
+    organization_id: str
+    replay: int
+    attempts: int
+    what: str
+    """Which part is wrong; no content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Bytes that are no event of ours: a dead letter, with the bytes as they are."""
+
+    reason: str
+    """null_value, not_json, not_an_event, wrong_event_type, unknown_schema, bad_avro."""
+    message: str
+
+
+class _Row(msgspec.Struct):
+    id: object = None
+    organization_id: object = None
+    event_type: object = None
+    payload: object = None
+    attempts: object = 0
+
+
+class _Payload(msgspec.Struct):
+    conversation_id: object = None
+    contact_id: object = None
+    channel_session_id: object = None
+    inbound_message_id: object = None
+
+
+_row = msgspec.json.Decoder(_Row)
+_payload = msgspec.json.Decoder(_Payload)
+
+
+def read_event(
+    value: bytes | None, headers: Headers, timestamp_ms: int, arrival_ms: int, offset: int
+) -> Event | InvalidPayload | Unreadable:
+    """What a record of the source topic says. Times in ms since the epoch."""
+    row = _read_row(value)
+    if isinstance(row, Unreadable):
+        return row
+    event_id, organization_id = canonical_row_id(row.id), canonical_row_id(row.organization_id)
+    if event_id is None or organization_id is None:
+        return Unreadable("not_an_event", "the row has no uuid as id and organization_id")
+    if row.event_type != EVENT_TYPE:
+        return Unreadable("wrong_event_type", f"the row's event_type is not {EVENT_TYPE}")
+    marks = _Marks.of(headers) if headers else _UNMARKED
+    attempts = row.attempts if type(row.attempts) is int and row.attempts > 0 else 0
+    payload = _read_payload(row.payload)
+    if isinstance(payload, str):
+        return InvalidPayload(event_id, organization_id, marks.replay, attempts, payload)
+    conversation_id = canonical_uuid(payload.conversation_id)
+    contact_id = canonical_uuid(payload.contact_id)
+    session_id = canonical_uuid(payload.channel_session_id)
+    message_id = canonical_uuid(payload.inbound_message_id)
+    if conversation_id is None or contact_id is None or session_id is None or message_id is None:
+        return InvalidPayload(event_id, organization_id, marks.replay, attempts, _which_id(payload))
+    time_ms = marks.commit_ms if marks.commit_ms is not None else timestamp_ms
+    return Event(
+        event_id,
+        organization_id,
+        contact_id,
+        conversation_id,
+        session_id,
+        message_id,
+        offset,
+        min(time_ms, arrival_ms) if time_ms > 0 else arrival_ms,
+        marks.replay,
+        marks.again and marks.replay > 0,
+        attempts,
+    )
+
+
+def _read_row(value: bytes | None) -> _Row | Unreadable:
+    if value is None:
+        return Unreadable("null_value", "the record has no value")
+    if is_single_object(value):
+        try:
+            return msgspec.convert(decode_event(value), _Row)
+        except UnknownSchema as error:
+            return Unreadable("unknown_schema", str(error))
+        except (NotAvro, msgspec.ValidationError) as error:
+            return Unreadable("bad_avro", str(error))
+    try:
+        return _row.decode(value)
+    except msgspec.ValidationError:
+        return Unreadable("not_an_event", "the value is JSON but not an object")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Unreadable("not_json", f"the value is neither Avro nor JSON: {type(error).__name__}")
+
+
+def _read_payload(payload: object) -> _Payload | str:
+    """The payload, which CDC gives as JSON text and people as an object; a str says what is wrong."""
+    try:
+        if isinstance(payload, str):
+            return _payload.decode(payload)
+        if isinstance(payload, dict):
+            return msgspec.convert(payload, _Payload)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return "payload is not a JSON object"
+    return "payload is not a JSON object"
+
+
+def _which_id(payload: _Payload) -> str:
+    wrong = [name for name in _Payload.__struct_fields__ if canonical_uuid(getattr(payload, name)) is None]
+    return f"not a uuid: {', '.join(wrong)}"
+
+
+class _Marks(msgspec.Struct, frozen=True):
+    """What the headers say; values that are no numbers count as absent."""
+
+    commit_ms: int | None = None
+    replay: int = 0
+    again: bool = False
+
+    @classmethod
+    def of(cls, headers: Headers) -> _Marks:
+        commit_ms, replay, again = None, 0, False
+        for name, raw in headers:
+            if name == COMMIT_TIME:
+                commit_ms = _number(raw)
+            elif name == REPLAY:
+                replay = _number(raw) or 0
+            elif name == AGAIN:
+                again = raw == b"1"
+        return cls(commit_ms, replay, again)
+
+
+_UNMARKED: Final = _Marks()
+_LARGEST: Final = 2**53
+
+
+def _number(raw: bytes | None) -> int | None:
+    """Decimal digits as a number that JSON and Postgres hold exactly, else None."""
+    if raw is None or not raw.isdigit() or len(raw) > 16:
+        return None
+    number = int(raw)
+    return number if number < _LARGEST else None

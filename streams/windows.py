@@ -1,0 +1,196 @@
+"""The algebra of windows: which window an event joins, and when a window may be decided.
+
+Pure: contacts and events in, contacts changed, nothing else touched. Windows are anchored at a
+conversation's first event, closed by event time, timed by the wall clock (spec/dispatch.md, step 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Literal
+
+from streams.contact import Contact, Window, WindowEvent, identity
+from streams.events import Event
+
+MEDIA_CEILING_MS = 120_000
+"""A window waits for media at most this long after its own deadline (stop 8)."""
+RECENT_MS = 15 * 60 * 1000
+RECENT_COUNT = 256
+IDLE_MS = 15 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRule:
+    """How windows of one conversation are cut: lengths in ms, already clamped."""
+
+    length_ms: int
+    mode: Literal["fixed", "sliding"] = "fixed"
+    max_wait_ms: int = 30_000
+    max_events: int = 100
+
+
+Taken = Literal["duplicate", "joined", "opened"]
+
+
+def take_in(
+    contact: Contact, event: Event, rule: WindowRule, taken: Container[str], now_ms: int
+) -> tuple[Taken, Window | None]:
+    """Put an event into its window; `rule` counts when it opens one, `taken` are the windows being decided.
+
+    An event that the contact has seen, or that any of its windows holds, changes nothing, whatever its
+    replay number (spec/dispatch.md, step 2 and Replays).
+    """
+    if event.offset > contact.offset:
+        contact.offset = event.offset
+    contact.touched_ms = now_ms
+    name = identity(event.event_id, event.replay)
+    if name in contact.recent or (not event.again and _holds(contact, event.event_id)):
+        return "duplicate", None
+    contact.recent[name] = (now_ms, -1)
+    member = WindowEvent(
+        event.event_id,
+        event.message_id,
+        event.session_id,
+        event.offset,
+        event.time_ms,
+        event.replay,
+        event.attempts,
+    )
+    window = _window_for(contact, event, taken)
+    if window is not None:
+        window.events.append(member)
+        if window.sliding_until_ms:
+            extended = min(event.time_ms + window.length_ms, window.sliding_until_ms)
+            window.deadline_ms = max(window.deadline_ms, extended)
+        return "joined", window
+    sliding = rule.mode == "sliding" and rule.length_ms > 0
+    window = Window(
+        conversation_id=event.conversation_id,
+        events=[member],
+        deadline_ms=event.time_ms + (min(rule.length_ms, rule.max_wait_ms) if sliding else rule.length_ms),
+        length_ms=rule.length_ms,
+        max_events=rule.max_events,
+        sliding_until_ms=event.time_ms + rule.max_wait_ms if sliding else 0,
+        again=event.again,
+    )
+    contact.windows.append(window)
+    return "opened", window
+
+
+def _holds(contact: Contact, event_id: str) -> bool:
+    return any(member.event_id == event_id for window in contact.windows for member in window.events)
+
+
+def _window_for(contact: Contact, event: Event, taken: Container[str]) -> Window | None:
+    """The oldest window of the event's conversation that still takes it."""
+    if event.again:
+        return None
+    for window in contact.windows:
+        if (
+            window.conversation_id == event.conversation_id
+            and window.state in ("open", "media")
+            and event.time_ms <= accepts_until(window)
+            and window.length_ms > 0
+            and len(window.events) < window.max_events
+            and not window.again
+            and window.events[0].event_id not in taken
+        ):
+            return window
+    return None
+
+
+def accepts_until(window: Window) -> int:
+    """Event time up to which, inclusive, the window takes events: its deadline, or its media ceiling."""
+    return window.deadline_ms + MEDIA_CEILING_MS if window.state == "media" else window.deadline_ms
+
+
+def full(window: Window) -> bool:
+    """A window that holds all the events it may is due at once."""
+    return len(window.events) >= window.max_events
+
+
+def remaining_ms(window: Window, now_ms: int) -> int:
+    """How long, by the wall clock, until the window is due; 0 = now.
+
+    Never longer than the window's own length, whatever the clocks of others say (step 3, *Time*).
+    """
+    if window.state == "frozen" or (window.state == "open" and full(window)):
+        return 0
+    if window.state == "open":
+        longest = max(window.length_ms, window.sliding_until_ms - window.events[0].time_ms)
+        return min(max(window.deadline_ms - now_ms, 0), longest)
+    return max(window.look_at_ms - now_ms, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a source partition is: what `closes` needs to know of it."""
+
+    applied: int | None
+    """Every record below is in the contacts' state; None = unknown."""
+    newest_event_ms: int
+    """Latest event time applied from this partition since it was taken over; 0 = none."""
+
+
+def closes(window: Window, progress: Progress, noted_end: int | None) -> bool:
+    """Whether a window whose deadline passed by the clock may be decided.
+
+    `noted_end` is the partition's last stable offset as the newest fetch answer told it when the deadline
+    passed, noted once; None = no fetch answer since the assignment. So a backlog gives the same windows
+    as live traffic (step 3, *Time*). Looks again (media, retry) and full windows don't wait for the log.
+    """
+    if window.state != "open" or full(window):
+        return True
+    if progress.newest_event_ms > window.deadline_ms:
+        return True
+    return noted_end is not None and progress.applied is not None and progress.applied >= noted_end
+
+
+def find(contact: Contact, window_id: str) -> Window | None:
+    """The contact's window of that id."""
+    for window in contact.windows:
+        if window.id == window_id:
+            return window
+    return None
+
+
+def drop(contact: Contact, window: Window, outcome_offset: int, now_ms: int) -> None:
+    """Forget a window that was sent; its events stay known by identity until their outcome is in Postgres."""
+    contact.windows = [other for other in contact.windows if other is not window]
+    contact.touched_ms = now_ms
+    known = contact.recent
+    members = list(window.events)
+    if window.frozen is not None:
+        members += [member for member, _ in window.frozen.deduplicated]
+    for member in members:
+        name = identity(member.event_id, member.replay)
+        seen = known.get(name)
+        if seen is not None:
+            known[name] = (seen[0], outcome_offset)
+
+
+def prune(contact: Contact, written_below: int, now_ms: int) -> None:
+    """Forget events seen long ago (15 min, at most 256) whose outcomes the sink has written.
+
+    `written_below` is the sink's next offset in this partition of the outcomes; 0 = unknown, keep all.
+    """
+    excess = len(contact.recent) - RECENT_COUNT
+    oldest = now_ms - RECENT_MS
+    gone = []
+    for index, (name, (seen_ms, outcome_offset)) in enumerate(contact.recent.items()):
+        if index >= excess and seen_ms >= oldest:
+            break
+        if 0 <= outcome_offset < written_below:
+            gone.append(name)
+    for name in gone:
+        del contact.recent[name]
+
+
+def forgettable(contact: Contact, written_below: int, now_ms: int) -> bool:
+    """Whether forgetting the contact would miss nothing: idle, no window, all outcomes written."""
+    return (
+        not contact.windows
+        and contact.touched_ms <= now_ms - IDLE_MS
+        and all(0 <= outcome_offset < written_below for _, outcome_offset in contact.recent.values())
+    )
