@@ -29,6 +29,8 @@ class Sent:
 
     job: Job | None
     outcomes: tuple[Outcome, ...]
+    dead: bool = False
+    """The events' original records go to the dead letters too."""
 
 
 def key_parts(key: bytes) -> tuple[str, str]:
@@ -46,9 +48,7 @@ def freeze(
     now_ms: int,
 ) -> None:
     """Fix the window's end: `outcome` is `job`, a stop's reason, or None when stop 0 took every event."""
-    gone = dict(deduplicated)
-    taken_out = [(member, gone[member.event_id]) for member in window.events if member.event_id in gone]
-    window.events = [member for member in window.events if member.event_id not in gone]
+    taken_out = _take_out(window, deduplicated)
     job = None
     if outcome == "job":
         first = window.events[0]
@@ -67,7 +67,14 @@ def freeze(
     )
 
 
-def fail(window: Window, error_class: str, message: str, now_ms: int, retry_ms: int) -> bool:
+def fail(
+    window: Window,
+    error_class: str,
+    message: str,
+    deduplicated: Sequence[tuple[str, str | None]],
+    now_ms: int,
+    retry_ms: int,
+) -> bool:
     """Spend an attempt of the window; True when that was its last and it is frozen as dead.
 
     The count starts from what `event_log.attempts` said; the wait is flat (spec/dispatch.md, Failures).
@@ -79,10 +86,23 @@ def fail(window: Window, error_class: str, message: str, now_ms: int, retry_ms: 
         window.state = "retry"
         window.look_at_ms = now_ms + retry_ms
         return False
+    taken_out = _take_out(window, deduplicated)
     window.state = "frozen"
     window.look_at_ms = 0
-    window.frozen = Frozen(outcome=error_class, status="dead", decided_ms=now_ms, last_error=message)
+    window.frozen = Frozen(
+        outcome=error_class, status="dead", decided_ms=now_ms, deduplicated=taken_out, last_error=message
+    )
     return True
+
+
+def _take_out(
+    window: Window, deduplicated: Sequence[tuple[str, str | None]]
+) -> list[tuple[WindowEvent, str | None]]:
+    """Remove the events that stop 0 found from the window; returns them with their jobs."""
+    gone = dict(deduplicated)
+    taken_out = [(member, gone[member.event_id]) for member in window.events if member.event_id in gone]
+    window.events = [member for member in window.events if member.event_id not in gone]
+    return taken_out
 
 
 def wait_for_media(window: Window, now_ms: int, recheck_ms: int) -> None:
@@ -135,7 +155,7 @@ def sent_of(key: bytes, window: Window) -> Sent:
                 alert=_dead_alert(window, frozen) if frozen.status == "dead" else None,
             )
         )
-    return Sent(job, tuple(outcomes))
+    return Sent(job, tuple(outcomes), dead=frozen.status == "dead")
 
 
 def invalid_payload_outcome(
