@@ -1,0 +1,297 @@
+"""Flush: take what is due, decide, freeze, fence, send, drop (spec/dispatch.md, steps 3, 4 and 6).
+
+One cycle at a time. Its order is the whole point: a decision is in the changelog before anything is sent
+for it, and nothing is sent before the group confirmed that the partitions are still ours. A crash at any
+step leaves either an undecided window, which is decided again, or a frozen one, which is sent again as it
+stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, assert_never
+
+import structlog
+
+from schemas.codec import encode_job, encode_outcome
+from settings import RajadaError
+from streams import topics
+from streams.agenda import Agenda, Clocks, Due
+from streams.closing import fail, freeze, key_parts, retry_outcome, sent_of, wait_for_media
+from streams.contact import Window
+from streams.decide import (
+    AskedEvent,
+    Decision,
+    Emptied,
+    Enqueue,
+    Fail,
+    Question,
+    Stop,
+    WaitForMedia,
+)
+from streams.ports import Contacts, Item, Outbox, Source
+from streams.windows import drop, prune
+
+log = structlog.get_logger(__name__)
+
+HELD_LOOK_S: Final = 0.02
+"""How often windows are looked at that are due by the clock but wait for the log."""
+LONGEST_BACKOFF_S: Final = 30.0
+SUPERSEDED: Final = "superseded_by_newer_inbound"
+
+
+class DatabaseAway(RajadaError):
+    """Nothing can be decided at the moment: Postgres is unreachable, shutting down or out of resources."""
+
+
+class Decider(Protocol):
+    """Reads the database and decides."""
+
+    async def decide(self, questions: Sequence[Question]) -> list[Decision]:
+        """One decision a question, in order; raises DatabaseAway when none can be made now."""
+
+
+class Undertaker(Protocol):
+    """Fetches the original records of a window's events, to be buried whole."""
+
+    async def letters(self, key: bytes, partition: int, window: Window) -> list[Item]:
+        """One dead letter an event."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the cycles did, for the log and for metrics."""
+
+    cycles: int = 0
+    jobs: int = 0
+    stops: dict[str, int] = field(default_factory=dict)
+    media_waits: int = 0
+    failures: int = 0
+    deaths: int = 0
+    away: int = 0
+
+
+class Flusher:
+    """Closes windows. `own` and `give_up` follow the partitions; `run` works until `stop`."""
+
+    def __init__(
+        self,
+        contacts: Contacts,
+        decider: Decider,
+        undertaker: Undertaker,
+        outbox: Outbox,
+        source: Source,
+        clocks: Clocks,
+        *,
+        retry_delay_ms: int,
+        max_wait_ms: int,
+        written_below: Callable[[int], int],
+        on_state: Callable[[str | None], None],
+    ) -> None:
+        self._contacts = contacts
+        self._decider = decider
+        self._undertaker = undertaker
+        self._outbox = outbox
+        self._source = source
+        self._clocks = clocks
+        self._retry_delay_ms = retry_delay_ms
+        self._max_wait_ms = max_wait_ms
+        self._written_below = written_below
+        self._on_state = on_state
+        self._agenda = Agenda(contacts, source, clocks)
+        self._term = 0
+        """Rises whenever the owned partitions change: what was read before is void then."""
+        self._backoff_s = 0.0
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._stopping = False
+        self.tally = Tally()
+
+    @property
+    def taken(self) -> Container[str]:
+        """Ids of windows that are being decided: they take no more events."""
+        return self._agenda.taken
+
+    # -- what the collector tells
+
+    def on_window(self, key: bytes, partition: int, window: Window) -> None:
+        """A window opened, or filled up."""
+        self._agenda.schedule(key, partition, window)
+        self._wake.set()
+
+    def on_progress(self, partition: int, newest_event_ms: int) -> None:
+        """Records of a partition were applied, the newest of this event time (ms)."""
+        if self._agenda.applied(partition, newest_event_ms):
+            self._wake.set()
+
+    # -- ownership
+
+    def own(self, partitions: Iterable[int]) -> None:
+        """These partitions, all that we own, are recovered: their windows are ours to close."""
+        self._term += 1
+        self._agenda.rebuild(partitions)
+        self._wake.set()
+
+    async def give_up(self) -> None:
+        """All partitions are going: finish the cycle that is under way, begin no other."""
+        self._term += 1
+        self._agenda.rebuild(())
+        await self._idle.wait()
+
+    # -- the loop
+
+    async def run(self) -> None:
+        """Work until `stop`; raises what is unexpected, so that the process ends and is restarted."""
+        while not self._stopping:
+            await self._sleep()
+            due = self._agenda.take()
+            if not due:
+                continue
+            self._idle.clear()
+            try:
+                await self._cycle(due)
+            finally:
+                self._agenda.release()
+                self._idle.set()
+
+    def stop(self) -> None:
+        """End `run` after the cycle that is under way."""
+        self._stopping = True
+        self._wake.set()
+
+    async def _sleep(self) -> None:
+        next_due = self._agenda.next_due()
+        timeout = None if next_due is None else max(next_due - self._clocks.monotonic(), 0)
+        if self._agenda.holds():
+            timeout = HELD_LOOK_S if timeout is None else min(timeout, HELD_LOOK_S)
+        if timeout != 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), timeout)
+        self._wake.clear()
+
+    # -- one cycle
+
+    async def _cycle(self, due: list[Due]) -> None:
+        term = self._term
+        undecided = [one for one in due if one.window.state != "frozen"]
+        if undecided:
+            try:
+                decisions = await self._decider.decide([self._question(one) for one in undecided])
+            except DatabaseAway as error:
+                self._wait_for_database(undecided, term, error)
+                undecided, decisions = [], []
+            else:
+                self._database_answered()
+            if term != self._term:
+                return
+            for one, decision in zip(undecided, decisions, strict=True):
+                self._apply(one, decision)
+        self.tally.cycles += 1
+        frozen = [one for one in due if one.window.state == "frozen"]
+        retried = [one for one in undecided if one.window.state == "retry"]
+        if undecided:
+            await self._contacts.flush()
+        if frozen or retried:
+            await self._source.fence()
+            await self._send(frozen, retried)
+        if term == self._term:
+            for one in undecided:
+                if one.window.state != "frozen":
+                    self._agenda.schedule(one.key, one.partition, one.window)
+
+    def _question(self, due: Due) -> Question:
+        window, contact = due.window, due.contact
+        organization_id, contact_id = key_parts(due.key)
+        return Question(
+            organization_id=organization_id,
+            conversation_id=window.conversation_id,
+            contact_id=contact_id,
+            channel_session_id=window.events[-1].session_id,
+            events=tuple(
+                AskedEvent(member.event_id, member.message_id, member.time_ms, member.replay)
+                for member in window.events
+            ),
+            now_ms=self._clocks.wall_ms(),
+            deadline_ms=window.deadline_ms,
+            superseded_since_ms=contact.superseded.get(window.conversation_id),
+            max_wait_ms=self._max_wait_ms,
+            again=window.again,
+        )
+
+    def _apply(self, due: Due, decision: Decision) -> None:
+        """Write a decision into the contact's record."""
+        window, contact, now_ms = due.window, due.contact, self._clocks.wall_ms()
+        conversation_id, gone = window.conversation_id, decision.deduplicated
+        match decision:
+            case Enqueue():
+                contact.superseded.pop(conversation_id, None)
+                freeze(due.key, window, "job", gone, decision.warnings, now_ms)
+                self.tally.jobs += 1
+            case Stop(reason=reason):
+                if reason == SUPERSEDED:
+                    contact.superseded.setdefault(conversation_id, now_ms)
+                freeze(due.key, window, reason, gone, decision.warnings, now_ms)
+                self.tally.stops[reason] = self.tally.stops.get(reason, 0) + 1
+            case Emptied():
+                freeze(due.key, window, None, gone, decision.warnings, now_ms)
+            case WaitForMedia(recheck_in_ms=recheck_ms):
+                wait_for_media(window, now_ms, recheck_ms)
+                self.tally.media_waits += 1
+            case Fail(error_class=error_class, message=message):
+                died = fail(window, error_class, message, gone, now_ms, self._retry_delay_ms)
+                self.tally.failures += 1
+                self.tally.deaths += died
+                log.warning("decision_failed", window=window.id, error=error_class, dead=died)
+            case _ as never:
+                assert_never(never)
+        self._contacts.put(due.key, contact, due.partition)
+
+    async def _send(self, frozen: list[Due], retried: list[Due]) -> None:
+        """Send what frozen windows hold, wait until it is durable, forget the windows."""
+        jobs: list[Item] = []
+        outcomes: list[Item] = []
+        letters: list[Item] = []
+        now_ms = self._clocks.wall_ms()
+        for one in frozen:
+            sent = sent_of(one.key, one.window)
+            if sent.job is not None:
+                jobs.append((one.key, encode_job(sent.job), one.partition, None))
+            outcomes += [(one.key, encode_outcome(outcome), one.partition, None) for outcome in sent.outcomes]
+            if sent.dead:
+                letters += await self._undertaker.letters(one.key, one.partition, one.window)
+        for one in retried:
+            outcome = retry_outcome(one.key, one.window, now_ms)
+            outcomes.append((one.key, encode_outcome(outcome), one.partition, None))
+        sends: list[Awaitable[dict[int, int]]] = []
+        if letters:
+            sends.append(self._outbox.send(topics.DEAD, letters))
+        if jobs:
+            sends.append(self._outbox.send(topics.JOBS, jobs))
+        highest, *_ = await asyncio.gather(self._outbox.send(topics.OUTCOMES, outcomes), *sends)
+        for one in frozen:
+            drop(one.contact, one.window, highest.get(one.partition, -1), now_ms)
+            prune(one.contact, self._written_below(one.partition), now_ms)
+            self._contacts.put(one.key, one.contact, one.partition)
+        if frozen:
+            self._contacts.flush()
+
+    # -- the database away
+
+    def _wait_for_database(self, waiting: list[Due], term: int, error: DatabaseAway) -> None:
+        """No attempt is spent while the database is away: everything waits, longer each time."""
+        self._backoff_s = min(max(self._backoff_s * 2, 1.0), LONGEST_BACKOFF_S)
+        self.tally.away += 1
+        log.error("database_away", error=str(error), windows=len(waiting), next_try_s=self._backoff_s)
+        self._on_state(f"waits for Postgres: {error}")
+        if term == self._term:
+            self._agenda.put_back(waiting, self._backoff_s)
+
+    def _database_answered(self) -> None:
+        if self._backoff_s:
+            self._backoff_s = 0.0
+            log.info("database_back")
+            self._on_state(None)
