@@ -20,6 +20,10 @@ class RajadaError(Exception):
     """Base of every error that Rajada raises on purpose; its message says what to do next."""
 
 
+class MissingServer(RajadaError):
+    """A process was started alone and nobody told it where Kafka or Postgres is."""
+
+
 DEFAULT_DEBOUNCE_MS = 8_000
 MAX_DEBOUNCE_MS = 60_000
 DEFAULT_ALLOWLIST_TTL_DAYS = 21.0
@@ -120,6 +124,23 @@ class Settings(BaseSettings):
     """A process' log file under `home` is set aside once (`.1`) when it grows over this many MiB."""
     stop_deadline_s: float = Field(default=20.0, gt=0)
     """How long `rajada up` waits for one process to stop by itself before it is killed, seconds."""
+
+    def bootstrap(self) -> str:
+        """The Kafka servers to use; raises MissingServer when none is named."""
+        if not self.kafka_bootstrap_servers:
+            raise MissingServer(
+                "No Kafka is named. Set KAFKA_BOOTSTRAP_SERVERS=host:port, or run everything with `rajada up`."
+            )
+        return self.kafka_bootstrap_servers
+
+    def database(self) -> str:
+        """The URL of the Postgres to use; raises MissingServer when none is named."""
+        if not self.database_url:
+            raise MissingServer(
+                "No Postgres is named. Set DATABASE_URL=postgresql://user@host:port/name, or run everything "
+                "with `rajada up`."
+            )
+        return self.database_url
 
     def topic(self, name: str) -> str:
         """The full name of a topic, group or changelog in this installation."""

@@ -30,6 +30,9 @@ class Contacts(Protocol):
     def flush(self) -> Future[None]:
         """Write every changed contact once; the future is done when all of it is durable."""
 
+    def partitions(self) -> Iterable[int]:
+        """The partitions that are owned."""
+
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, Contact]]:
         """The contacts of one partition."""
 

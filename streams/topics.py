@@ -135,6 +135,11 @@ def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -
     return made
 
 
+def partition_count(bootstrap: str, settings: Settings) -> int:
+    """How many partitions the topics of this installation have; they were ensured before."""
+    return _existing(_client(bootstrap), bootstrap)[settings.topic(SOURCE)]
+
+
 def _existing(admin: AdminClient, bootstrap: str) -> dict[str, int]:
     """Topic name → number of partitions."""
     try:

@@ -1,0 +1,63 @@
+"""The source topic as this worker's group sees it: ownership, how far it is applied, which topic it is."""
+
+from __future__ import annotations
+
+import asyncio
+
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from settings import RajadaError
+from streams.transport import Consumer
+
+
+class SourceTopicMissing(RajadaError):
+    """The source topic is not there; `rajada topics ensure` makes it."""
+
+
+class SourceTopic:
+    """What the stages ask of the consumer, for one topic (see `streams.ports.Source`)."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._topic_id = ""
+        self._consumer: Consumer | None = None
+
+    def attach(self, consumer: Consumer) -> None:
+        """Ask this consumer from now on."""
+        self._consumer = consumer
+
+    @property
+    def _attached(self) -> Consumer:
+        assert self._consumer is not None, "the worker attaches its consumer before partitions are owned"
+        return self._consumer
+
+    async def fence(self) -> None:
+        """Return once the group has confirmed, after this call, that we own what we owned."""
+        await self._attached.fence()
+
+    def stable_end(self, partition: int) -> int | None:
+        """Last stable offset that the newest fetch answer told; None before the first one."""
+        return self._attached.stable_end(self._topic, partition)
+
+    def applied(self, partition: int) -> int | None:
+        """Every record below was handled; None while unknown."""
+        return self._attached.applied(self._topic, partition)
+
+    def topic_id(self) -> str:
+        """Kafka's id of the topic, as `identify` last found it."""
+        return self._topic_id
+
+    async def identify(self) -> None:
+        """Ask Kafka for the topic's id; done at every assignment, since a topic can be made anew."""
+        self._topic_id = await asyncio.to_thread(self._describe)
+
+    def _describe(self) -> str:
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        described = admin.describe_topics(TopicCollection([self._topic]))[self._topic].result(30)
+        if described.topic_id is None:
+            raise SourceTopicMissing(
+                f"The topic {self._topic} does not exist. Make it with `rajada topics ensure`."
+            )
+        return str(described.topic_id)
