@@ -129,7 +129,8 @@ class Settings(BaseSettings):
         """The Kafka servers to use; raises MissingServer when none is named."""
         if not self.kafka_bootstrap_servers:
             raise MissingServer(
-                "No Kafka is named. Set KAFKA_BOOTSTRAP_SERVERS=host:port, or run everything with `rajada up`."
+                "No Kafka is named. Set KAFKA_BOOTSTRAP_SERVERS=host:port, or run everything "
+                "with `rajada up`."
             )
         return self.kafka_bootstrap_servers
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from streams.contact import Contact
 from streams.ports import Contacts
 from streams.windows import forgettable
 
