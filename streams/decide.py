@@ -1,0 +1,307 @@
+"""What becomes of a window that is due: one job, a stop with a reason, or a later look (pure).
+
+`decide` turns the facts that the database told into a decision. The stops are asked in the order of
+spec/dispatch.md, step 4, and the first that stops wins (b001); each is a small function below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from settings import DEFAULT_ALLOWLIST_TTL_DAYS, RajadaError
+from streams import media
+from streams.eligibility import EligibilityFacts, veto
+from streams.followup import FollowupFacts, yields
+
+# -- what is asked
+
+
+@dataclass(frozen=True, slots=True)
+class AskedEvent:
+    """One event of a window; ids are lower-case UUIDs."""
+
+    event_id: str
+    message_id: str
+    time_ms: int
+    """Event time, ms since the epoch."""
+    replay: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one due window asks. Times in ms since the epoch, by the worker's clock."""
+
+    organization_id: str
+    conversation_id: str
+    contact_id: str
+    """Of the payloads: one and the same for a whole window, since it is part of the key."""
+    channel_session_id: str
+    """Of the newest event's payload."""
+    events: tuple[AskedEvent, ...]
+    """In the order of the log."""
+    now_ms: int
+    deadline_ms: int
+    """The window's own deadline: it waits for media until 120 s later at most."""
+    superseded_since_ms: int | None = None
+    """When this conversation was first superseded without a job since."""
+    max_wait_ms: int = 30_000
+    """Superseded for longer than this, the conversation gets its job (no starvation)."""
+    again: bool = False
+    """Asked by `replay --again`: stops 0 and 5 don't count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A statement that failed for this one window: what it would tell is left open."""
+
+    error: str
+    """SQLSTATE or class of the error; no content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the database said of one question, at the moment of the decision."""
+
+    db_now_ms: float
+    """The database's clock, ms since the epoch."""
+    organization_status: str | None
+    """None: no such organization."""
+    dispatch_mode: str | None
+    """`settings.ai_dispatch_mode` where it is a text."""
+    conversation_found: bool
+    is_group: bool | None
+    agent_can_execute: bool
+    """An agent or a router serves the session (stop 4)."""
+    assisted: bool
+    """One of those agents works in assisted mode: stop 7 doesn't count (b070)."""
+    latest_message_id: str | None
+    """Of the conversation's inbound messages; None: it has none."""
+    unread_media_created_ms: float | None
+    """When the newest unread file among the conversation's newest 20 came; None: none is unread."""
+    contact_found: bool
+    """The payload's contact is in the organization."""
+    known: Mapping[str, str | None]
+    """Events that have an outcome already, each with the job that has it, where one does (stop 0)."""
+    followup: FollowupFacts | Unreadable
+    eligibility: EligibilityFacts | Unreadable | None
+    """None: the conversation has no contact or session to look at, so there is no verdict (b067)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The installation's settings that decisions depend on."""
+
+    allowlist_ttl_days: float = DEFAULT_ALLOWLIST_TTL_DAYS
+    media_recheck_ms: int = 4_000
+    event_max_age_s: float | None = None
+    """Stop 9; None: off."""
+
+
+class DatabaseAway(RajadaError):
+    """Nothing can be decided now: Postgres is unreachable, shutting down or out of resources.
+
+    Windows wait and spend no attempt (spec/dispatch.md, Failures in step 4).
+    """
+
+
+# -- what is answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    deduplicated: tuple[tuple[str, str | None], ...] = ()
+    """Events that leave the window since they have an outcome (stop 0), each with its job if known."""
+    warnings: tuple[str, ...] = ()
+    """What the decision went on without: `followup_unreadable`, `eligibility_unreadable`,
+    `media_wait_ceiling_passed`, `starving_conversation`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue(_Answer):
+    """One job for the window's events."""
+
+    answers: str
+    """The event whose message the job answers: the conversation's latest, else the log's last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop(_Answer):
+    """The window ends without a job."""
+
+    reason: str
+    """As in spec/dispatch.md: `org_not_operating`, `not_eligible:<veto>`, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForMedia(_Answer):
+    """The window stays open until an audio or photo was read (stop 8)."""
+
+    recheck_in_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(_Answer):
+    """A failure that may pass: spends an attempt, is tried again, is dead after the fifth."""
+
+    error_class: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain(_Answer):
+    """The window could not be read in time: looked at again without spending an attempt."""
+
+    in_ms: int
+    error_class: str
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied(_Answer):
+    """Every event of the window has its outcome already."""
+
+
+Decision = Enqueue | Stop | WaitForMedia | Fail | LookAgain | Emptied
+
+CONTACT_MISSING: Final = "contact_missing"
+SUPERSEDED: Final = "superseded_by_newer_inbound"
+
+
+def decide(question: Question, facts: Facts, rules: Rules) -> Decision:
+    """The decision on one window; total: any question with any facts gives one, nothing is raised."""
+    known = {} if question.again else facts.known
+    gone = tuple(
+        (event.event_id, known[event.event_id]) for event in question.events if event.event_id in known
+    )
+    events = (
+        tuple(event for event in question.events if event.event_id not in known) if gone else question.events
+    )
+    if not events:
+        return Emptied(deduplicated=gone)
+    asked = _Asked(question, events, facts, rules, [])
+    for stop in _STOPS:
+        decision = stop(asked)
+        if decision is not None:
+            return replace(decision, deduplicated=gone, warnings=tuple(asked.warnings))
+    return Enqueue(_answered(asked), deduplicated=gone, warnings=tuple(asked.warnings))
+
+
+# -- the stops
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What each stop looks at; `events` are those that stop 0 left."""
+
+    question: Question
+    events: tuple[AskedEvent, ...]
+    facts: Facts
+    rules: Rules
+    warnings: list[str]
+
+
+def _organization_stops(asked: _Asked) -> Stop | None:
+    """Stops 1 and 2: only the exact status `active` operates (b010 to b014), `external` is another's."""
+    if asked.facts.organization_status != "active":
+        return Stop("org_not_operating")
+    if asked.facts.dispatch_mode == "external":
+        return Stop("org_external_dispatch")
+    return None
+
+
+def _conversation_stops(asked: _Asked) -> Stop | None:
+    """Stop 3: anything but false stops (b022)."""
+    if not asked.facts.conversation_found or asked.facts.is_group is not False:
+        return Stop("group_or_missing_conversation")
+    return None
+
+
+def _nobody_executes(asked: _Asked) -> Stop | None:
+    """Stop 4."""
+    return None if asked.facts.agent_can_execute else Stop("no_published_agent")
+
+
+def _superseded(asked: _Asked) -> Stop | None:
+    """Stop 5: a newer message has its own event, and that turn reads the whole history (b042)."""
+    question, latest = asked.question, asked.facts.latest_message_id
+    if question.again or latest is None or any(event.message_id == latest for event in asked.events):
+        return None
+    since_ms = question.superseded_since_ms
+    if since_ms is not None and question.now_ms - since_ms > question.max_wait_ms:
+        asked.warnings.append("starving_conversation")
+        return None
+    return Stop(SUPERSEDED)
+
+
+def _yielded(asked: _Asked) -> Stop | None:
+    """Stop 6; fail-open (b155)."""
+    followup = asked.facts.followup
+    if isinstance(followup, Unreadable):
+        asked.warnings.append("followup_unreadable")
+        return None
+    return Stop("yielded_to_followup") if yields(followup) else None
+
+
+def _not_eligible(asked: _Asked) -> Stop | None:
+    """Stop 7; fail-open (b069), and not asked where an assisted agent serves the session (b070)."""
+    eligibility = asked.facts.eligibility
+    if asked.facts.assisted or eligibility is None:
+        return None
+    if isinstance(eligibility, Unreadable):
+        asked.warnings.append("eligibility_unreadable")
+        return None
+    why = veto(eligibility, asked.rules.allowlist_ttl_days)
+    return Stop(f"not_eligible:{why}") if why is not None else None
+
+
+def _media_is_read(asked: _Asked) -> WaitForMedia | None:
+    """Stop 8: waits, at most to the ceiling; then goes on with a warning (b077)."""
+    question, facts = asked.question, asked.facts
+    created_ms = facts.unread_media_created_ms
+    left_ms = media.wait_ms(
+        created_ms, facts.db_now_ms, question.now_ms, question.deadline_ms, asked.rules.media_recheck_ms
+    )
+    if left_ms:
+        return WaitForMedia(left_ms)
+    if created_ms is not None:
+        asked.warnings.append("media_wait_ceiling_passed")
+    return None
+
+
+def _too_old(asked: _Asked) -> Stop | None:
+    """Stop 9."""
+    max_age_s = asked.rules.event_max_age_s
+    if max_age_s is None:
+        return None
+    newest_ms = max(event.time_ms for event in asked.events)
+    return Stop("too_old") if asked.question.now_ms - newest_ms > max_age_s * 1000 else None
+
+
+def _contact_missing(asked: _Asked) -> Fail | None:
+    """A job needs its contact: perhaps its row is still to come (b115)."""
+    if asked.facts.contact_found:
+        return None
+    return Fail(
+        CONTACT_MISSING, "the payload's contact is not in the organization: was it deleted or merged?"
+    )
+
+
+_STOPS: Final[tuple[Callable[[_Asked], Stop | WaitForMedia | Fail | None], ...]] = (
+    _organization_stops,
+    _conversation_stops,
+    _nobody_executes,
+    _superseded,
+    _yielded,
+    _not_eligible,
+    _media_is_read,
+    _too_old,
+    _contact_missing,
+)
+
+
+def _answered(asked: _Asked) -> str:
+    for event in reversed(asked.events):
+        if event.message_id == asked.facts.latest_message_id:
+            return event.event_id
+    return asked.events[-1].event_id
