@@ -46,8 +46,12 @@ def freeze(
     deduplicated: Sequence[tuple[str, str | None]],
     warnings: Sequence[str],
     now_ms: int,
+    answers: str | None = None,
 ) -> None:
-    """Fix the window's end: `outcome` is `job`, a stop's reason, or None when stop 0 took every event."""
+    """Fix the window's end: `outcome` is `job`, a stop's reason, or None when stop 0 took every event.
+
+    `answers` is the event whose message the job answers.
+    """
     taken_out = _take_out(window, deduplicated)
     job = None
     if outcome == "job":
@@ -62,6 +66,7 @@ def freeze(
         status="done",
         decided_ms=now_ms,
         job_id=job,
+        answers=answers,
         deduplicated=taken_out,
         warnings=list(warnings),
     )
@@ -202,7 +207,8 @@ def _deduplicated(organization_id: str, contact_id: str, window: Window, frozen:
 
 
 def _job(organization_id: str, contact_id: str, window: Window, frozen: Frozen, job: str) -> Job:
-    first, newest = window.events[0], window.events[-1]
+    first = window.events[0]
+    newest = next((one for one in window.events if one.event_id == frozen.answers), window.events[-1])
     payload: dict[str, object] = {
         "conversation_id": window.conversation_id,
         "contact_id": contact_id,

@@ -41,6 +41,8 @@ class Frozen(msgspec.Struct, omit_defaults=True, frozen=True):
     status: Literal["done", "dead"]
     decided_ms: int
     job_id: str | None = None
+    answers: str | None = None
+    """The event whose message the job answers: the newest of the conversation."""
     deduplicated: list[tuple[WindowEvent, str | None]] = []
     """Events that stop 0 took out of the window, each with the job that has it, where known."""
     last_error: str | None = None

@@ -17,13 +17,13 @@ from typing import Final, Protocol, assert_never
 import structlog
 
 from schemas.codec import encode_job, encode_outcome
-from settings import RajadaError
 from streams import topics
 from streams.agenda import Agenda, Clocks, Due
 from streams.closing import fail, freeze, key_parts, retry_outcome, sent_of, wait_for_media
 from streams.contact import Window
 from streams.decide import (
     AskedEvent,
+    DatabaseAway,
     Decision,
     Emptied,
     Enqueue,
@@ -41,10 +41,6 @@ HELD_LOOK_S: Final = 0.02
 """How often windows are looked at that are due by the clock but wait for the log."""
 LONGEST_BACKOFF_S: Final = 30.0
 SUPERSEDED: Final = "superseded_by_newer_inbound"
-
-
-class DatabaseAway(RajadaError):
-    """Nothing can be decided at the moment: Postgres is unreachable, shutting down or out of resources."""
 
 
 class Decider(Protocol):
@@ -227,9 +223,9 @@ class Flusher:
         window, contact, now_ms = due.window, due.contact, self._clocks.wall_ms()
         conversation_id, gone = window.conversation_id, decision.deduplicated
         match decision:
-            case Enqueue():
+            case Enqueue(answers=answers):
                 contact.superseded.pop(conversation_id, None)
-                freeze(due.key, window, "job", gone, decision.warnings, now_ms)
+                freeze(due.key, window, "job", gone, decision.warnings, now_ms, answers)
                 self.tally.jobs += 1
             case Stop(reason=reason):
                 if reason == SUPERSEDED:
