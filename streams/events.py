@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from schemas.codec import decode_event, is_single_object
-from schemas.errors import NotAvro, UnknownSchema
+from schemas.errors import Undecodable, UnknownSchema
 from streams.identifiers import canonical_row_id, canonical_uuid
 
 EVENT_TYPE: Final = "ai_agent.dispatch_requested"
@@ -135,7 +135,7 @@ def _read_row(value: bytes | None) -> _Row | Unreadable:
             return msgspec.convert(decode_event(value), _Row)
         except UnknownSchema as error:
             return Unreadable("unknown_schema", str(error))
-        except (NotAvro, msgspec.ValidationError) as error:
+        except (Undecodable, msgspec.ValidationError) as error:
             return Unreadable("bad_avro", str(error))
     try:
         return _row.decode(value)

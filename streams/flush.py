@@ -28,6 +28,7 @@ from streams.decide import (
     Emptied,
     Enqueue,
     Fail,
+    LookAgain,
     Question,
     Stop,
     WaitForMedia,
@@ -144,15 +145,20 @@ class Flusher:
         """Work until `stop`; raises what is unexpected, so that the process ends and is restarted."""
         while not self._stopping:
             await self._sleep()
-            due = self._agenda.take()
-            if not due:
-                continue
-            self._idle.clear()
-            try:
-                await self._cycle(due)
-            finally:
-                self._agenda.release()
-                self._idle.set()
+            await self.step()
+
+    async def step(self) -> bool:
+        """Close what is due now, in one cycle; False when nothing was."""
+        due = self._agenda.take()
+        if not due:
+            return False
+        self._idle.clear()
+        try:
+            await self._cycle(due)
+        finally:
+            self._agenda.release()
+            self._idle.set()
+        return True
 
     def stop(self) -> None:
         """End `run` after the cycle that is under way."""
@@ -196,7 +202,7 @@ class Flusher:
             await self._send(frozen, retried)
         if term == self._term:
             for one in undecided:
-                if one.window.state != "frozen":
+                if one.window.state in ("media", "retry"):
                     self._agenda.schedule(one.key, one.partition, one.window)
 
     def _question(self, due: Due) -> Question:
@@ -242,6 +248,9 @@ class Flusher:
                 self.tally.failures += 1
                 self.tally.deaths += died
                 log.warning("decision_failed", window=window.id, error=error_class, dead=died)
+            case LookAgain(in_ms=in_ms):
+                self._agenda.put_back([due], in_ms / 1000)
+                return
             case _ as never:
                 assert_never(never)
         self._contacts.put(due.key, contact, due.partition)
