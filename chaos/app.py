@@ -1,0 +1,191 @@
+"""The worker that the transport's chaos runs hurt: it counts the records of each key in a table.
+
+Everything comes from the environment (the runner sets it): CHAOS_ID (app id and topic prefix),
+CHAOS_BOOTSTRAP, CHAOS_DIR, CHAOS_WORKER, CHAOS_PARTITIONS, CHAOS_SESSION (s), CHAOS_DELAY_MS (per batch),
+CHAOS_GUARD (`0`: no lease, no fence: the audit must notice), CHAOS_JUMP (`1`: move the fetch position behind
+the consumer's back).
+
+What it processed it appends, record by record, to a file that survives kill -9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import time
+from typing import Any
+
+import faust
+import orjson
+
+from streams.transport import Batched, Record, Table, create_table, each_batch, vital
+
+ID = os.environ["CHAOS_ID"]
+WORKER = int(os.environ.get("CHAOS_WORKER", "0"))
+PARTITIONS = int(os.environ.get("CHAOS_PARTITIONS", "6"))
+DELAY = float(os.environ.get("CHAOS_DELAY_MS", "0")) / 1000
+GUARDED = os.environ.get("CHAOS_GUARD", "1") == "1"
+FOLDER = Path(os.environ["CHAOS_DIR"])
+PAUSE = 0.25
+
+app = faust.App(
+    ID,
+    broker=f"batched://{os.environ['CHAOS_BOOTSTRAP']}",
+    store="batchmem://",
+    Table=Table,
+    web_enabled=False,
+    datadir=str(FOLDER / f"data-{WORKER}"),
+    topic_partitions=PARTITIONS,
+    topic_disable_leader=True,
+    stream_recovery_delay=0.0,
+    stream_wait_empty=True,
+    stream_buffer_maxsize=16,
+    consumer_auto_offset_reset="earliest",
+    producer_linger=0.005,
+    broker_session_timeout=float(os.environ.get("CHAOS_SESSION", "3")),
+    broker_heartbeat_interval=1.0,
+    broker_rebalance_timeout=10.0,
+    broker_commit_interval=0.5,
+)
+source = app.topic(f"{ID}.in", schema=Batched(), partitions=PARTITIONS)
+single = app.topic(
+    f"{ID}.one", key_type=bytes, key_serializer="raw", value_type=bytes, value_serializer="raw",
+    partitions=PARTITIONS,
+)  # fmt: skip
+counts: Table[dict[str, Any]] = create_table(
+    app, "counts", partitions=PARTITIONS, encode=orjson.dumps, decode=orjson.loads
+)
+counts.fenced = GUARDED
+journal = os.open(FOLDER / f"processed-{WORKER}.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+owned: set[int] = set()
+touched: dict[bytes, int] = {}
+idle = asyncio.Event()
+
+
+def note(kind: bytes, offsets: Sequence[tuple[int, int]]) -> None:
+    """Append what was processed to the journal, in one write."""
+    now = time()
+    os.write(journal, b"".join(b"%s %d %d %.3f\n" % (kind, p, offset, now) for p, offset in offsets))
+
+
+def count(before: Mapping[str, Any] | None, offset: int) -> dict[str, Any] | None:
+    """The state after the record at `offset`; None when the state has seen it."""
+    if before is None:
+        return {"last": offset, "n": 1, "sum": offset, "worker": WORKER}
+    if offset <= before["last"]:
+        return None
+    return {"last": offset, "n": before["n"] + 1, "sum": before["sum"] + offset, "worker": WORKER}
+
+
+async def work(records: Sequence[Record], partition: int) -> None:
+    """Count a batch and write its changelog."""
+    if DELAY:
+        await asyncio.sleep(DELAY)
+    if GUARDED and partition not in owned:
+        raise AssertionError(f"a batch of partition {partition} before when_owned (told: {owned})")
+    for record in records:
+        key = record.key or b""
+        after = count(counts.get(key, partition), record.offset)
+        if after is not None:
+            counts.put(key, after, partition)
+            touched[key] = partition
+    counts.flush()
+    note(b"i", [(partition, record.offset) for record in records])
+
+
+async def counting(stream: Any) -> None:
+    """The batched path."""
+    await each_batch(stream, work, lease=GUARDED)
+
+
+async def one_by_one(stream: Any) -> None:
+    """Faust's own path, record by record."""
+    async for event in stream.events():
+        note(b"o", [(event.message.partition, event.message.offset)])
+
+
+@counts.when_owned
+def begin(partitions: set[int]) -> None:
+    """The announcer may work."""
+    owned.update(partitions)
+    touched.clear()
+    for partition in partitions:
+        for key, _ in counts.partition_items(partition):
+            touched[key] = partition
+
+
+@counts.when_revoked
+async def end() -> None:
+    """The announcer must come to rest."""
+    owned.clear()
+    await idle.wait()
+
+
+async def announce() -> None:
+    """One round of work beside the streams: durable, fenced, sent."""
+    keys = [(key, touched.pop(key)) for key in list(touched)[:500]]
+    await counts.flush()
+    if GUARDED:
+        await app.consumer.fence()
+    told = [(key, orjson.dumps(counts.get(key, partition)), partition, [("worker", b"%d" % WORKER)])
+            for key, partition in keys]  # fmt: skip
+    await app.producer.send_batch(f"{ID}.out", told)
+    for partition in sorted(owned):
+        done = app.consumer.applied(f"{ID}.in", partition)
+        known = app.consumer.stable_end(f"{ID}.in", partition)
+        if done is not None and known is not None and done > known:
+            raise AssertionError(f"finished up to {done}, but the log is known up to {known}")
+
+
+async def announcer() -> None:
+    """Announce while partitions are owned."""
+    while True:
+        idle.set()
+        await asyncio.sleep(PAUSE)
+        if owned and touched:
+            idle.clear()
+            await announce()
+
+
+async def counters() -> None:
+    """Log the consumer's counters for the runner."""
+    while True:
+        await asyncio.sleep(1)
+        consumer = app.consumer
+        app.log.info(
+            "COUNTERS refetches=%d stale=%d holes=%d lag=%d keys=%d",
+            consumer.refetches, consumer.stale_fetches, consumer.holes, sum(consumer.ledger.lag().values()),
+            len(counts),
+        )  # fmt: skip
+
+
+async def jump() -> None:
+    """Move the fetch position as a bug or a reset would."""
+    dice = random.Random(WORKER)
+    while True:
+        await asyncio.sleep(0.7)
+        await app.consumer._thread.call_thread(_jump, dice)
+
+
+async def _jump(dice: random.Random) -> None:
+    kafka = app.consumer._thread._consumer
+    subscription = kafka._subscription.subscription
+    assignment = subscription.assignment if subscription else None
+    if assignment is None:
+        return
+    for tp in assignment.tps:
+        position = assignment.state_value(tp)._position
+        if tp.topic.endswith((".in", ".one")) and position:
+            kafka._fetcher.seek_to(tp, max(0, position + dice.choice([-7, 5, 40])))
+
+
+app.agent(source)(counting)
+app.agent(single)(one_by_one)
+app.task(vital(announcer))
+app.task(counters)
+if os.environ.get("CHAOS_JUMP") == "1":
+    app.task(jump)

@@ -1,0 +1,87 @@
+"""How an agent consumes a topic in batches: `Batched` marks the topic, `each_batch` runs the work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import faust
+
+from .failure import end_process
+
+MAX_OUTSTANDING = 100_000
+"""Records sent but not yet durable, above which consumption is held."""
+
+
+class Record(Protocol):
+    """A record as it lies in Kafka: bytes, never decoded by the transport."""
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+
+    @property
+    def partition(self) -> int:
+        """Number of the partition."""
+
+    @property
+    def offset(self) -> int:
+        """Offset in the partition."""
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since 1970, UTC."""
+
+    @property
+    def key(self) -> bytes | None:
+        """The key, if it has one."""
+
+    @property
+    def value(self) -> bytes | None:
+        """The value; None is a tombstone."""
+
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes]]:
+        """The headers in their order; names may repeat."""
+
+
+Work = Callable[[Sequence[Record], int], Awaitable[None]]
+"""What is done with a batch: its records, in log order, and the partition they all belong to."""
+
+
+class Batched(faust.Schema):
+    """Schema that marks a topic as batched: `event.value` is a sequence of raw records of one partition."""
+
+    def compile(self, app: Any, **kwargs: Any) -> Callable[..., Awaitable[Any]]:
+        """Build the decoder that Faust calls per message; it decodes nothing."""
+
+        async def decode(message: Any, *, propagate: bool = False) -> Any:
+            return app.create_event(None, message.value, None, message)
+
+        return decode
+
+
+async def each_batch(
+    stream: Any, work: Work, *, lease: bool = True, max_outstanding: int = MAX_OUTSTANDING
+) -> None:
+    """Run `work` for each batch of a batched topic: the one way in which an agent should consume it.
+
+    A batch is acknowledged when its work returns. When the work raises, nothing is acknowledged and the
+    process ends with status 70: what should not end it (a poisonous record, a service that is away) is for
+    the work to handle. Before the work it waits until the batch is certainly ours (unless `lease=False`, for
+    work that writes nothing), and until less than `max_outstanding` sent records await their durability.
+    """
+    async for event in stream.noack().events():
+        consumer, producer = event.app.consumer, event.app.producer
+        if producer.outstanding > max_outstanding:
+            await producer.below(max_outstanding // 2)
+        if lease and not await consumer.owned(event.message):
+            continue
+        try:
+            await work(event.value, event.message.partition)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            end_process(error)
+        await stream.ack(event)

@@ -1,0 +1,314 @@
+"""Faust consumer that delivers, acknowledges and commits by the ledger, and guards what this worker owns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import structlog
+from aiokafka.errors import IllegalStateError
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, ConsumerMessage
+
+from .batches import Batched, Record
+from .failure import FenceRefused, LeaseLost, TransportError, end_process
+from .fetching import ChangelogMissing, ConsumerThread
+from .ledger import Batch, Ledger
+from .table import Table
+
+log = structlog.get_logger(__name__)
+
+DRAIN = 0.8
+"""Share of the rebalance timeout in which work has to end before its partitions are given up."""
+
+
+class DrainTimeout(TransportError):
+    """Work didn't end in time for a rebalance: make batches smaller or raise broker_rebalance_timeout."""
+
+
+class Consumer(driver.Consumer):
+    """The consumer of one worker; all methods run in the main loop."""
+
+    max_batch: int = 1000
+    """Records per batch: bounds how long one batch holds the event loop."""
+
+    refetches: int = 0
+    """Times the fetcher stood elsewhere than it should."""
+    stale_fetches: int = 0
+    """Fetches that were overtaken by a seek."""
+    holes: int = 0
+    """Offsets that were passed without a record."""
+
+    _thread: ConsumerThread
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.ledger: Ledger[Any, Record] = Ledger()
+        self.generation: int | None = None
+        """The group's generation in which partitions are ours; None while none are."""
+        super().__init__(*args, **kwargs)
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    # -- ownership
+
+    def lease_held(self) -> bool:
+        """Nobody else can own our partitions: a heartbeat was answered recently enough."""
+        return self.generation is not None and self._thread.lease.held()
+
+    def check_lease(self) -> None:
+        """Raise LeaseLost unless the lease is held."""
+        if not self.lease_held():
+            raise LeaseLost("no heartbeat was answered lately, another worker may own the partitions")
+
+    async def owned(self, message: Any) -> bool:
+        """Wait until a batch is certainly ours; False: it is not, leave it alone."""
+        batch: Batch[Any, Record] = message.batch
+        # two of the three conditions are set by another thread: no event could tell
+        while self.ledger.is_live(batch) and self.flow_active and not self.lease_held():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        if self.ledger.is_live(batch) and self.lease_held():
+            return True
+        self._unacked_messages.discard(message)
+        return False
+
+    async def fence(self) -> None:
+        """Return when the group coordinator confirmed, after this call, that the partitions are still ours.
+
+        What was durable before the call will be read by whoever owns the partitions later. A refusal ends
+        the process: the work must be dropped.
+        """
+        generation = self.generation
+        try:
+            if generation is None:
+                raise FenceRefused("no partitions are ours now; fence before `when_revoked` returns")
+            await self._thread.confirm(generation)
+        except FenceRefused as error:
+            end_process(error)
+
+    def applied(self, topic: str, partition: int) -> int | None:
+        """Everything below this offset is finished by the agent; None when the partition isn't ours (yet)."""
+        return self.ledger.base(TP(topic, partition))
+
+    def stable_end(self, topic: str, partition: int) -> int | None:
+        """Last stable offset in the newest fetch answer since this assignment; None before any.
+
+        Answers without records count. When it equals `applied`, there was nothing left to do at most
+        `fetching.FETCH_MAX_WAIT_MS` ago.
+        """
+        return self._thread.stable_end(TP(topic, partition))
+
+    # -- rebalance
+
+    def stop_flow(self) -> None:
+        """Deliver nothing more until the next seek."""
+        self.ledger.suspend()
+        super().stop_flow()
+
+    async def on_partitions_revoked(self, revoked: set[Any]) -> None:
+        """Finish what is at work, commit it, and give the partitions up."""
+        timeout = self.app.conf.broker_rebalance_timeout * DRAIN
+        self.ledger.suspend()
+        try:
+            async with asyncio.timeout(timeout):
+                await super().on_partitions_revoked(revoked)  # drains the streams and commits
+                for table in self._tables():
+                    await table.give_up()
+                await self.app.producer.flush()
+        except TimeoutError:
+            end_process(DrainTimeout(f"work at a rebalance took more than {timeout:.0f} s"))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # aiokafka would log it and join all the same
+            end_process(error)
+        self.generation = None
+        self.ledger.revoke(revoked)
+
+    async def on_partitions_assigned(self, assigned: set[Any], generation_id: int = 0) -> None:
+        """Begin a new assignment: every partition is closed until its seek."""
+        self._check_changelogs(assigned)
+        self.ledger.assign(assigned)
+        self.generation = generation_id
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    def _tables(self) -> list[Table[Any]]:
+        return [table for table in self.app.tables.values() if isinstance(table, Table)]
+
+    def _check_changelogs(self, assigned: Collection[Any]) -> None:
+        """Without its changelog partition a table starts empty and overwrites what the changelog holds."""
+        sources = {tp for tp in assigned if not self._is_changelog_tp(tp) and self._is_batched(tp.topic)}
+        for topic in self.app.tables.changelog_topics:
+            without = {tp.partition for tp in sources} - {
+                tp.partition for tp in assigned if tp.topic == topic
+            }
+            if without:
+                end_process(ChangelogMissing(f"partitions {sorted(without)} are assigned without {topic}"))
+
+    # -- seek
+
+    async def perform_seek(self) -> None:
+        """Put the fetcher to the committed offsets, or where the log begins (ends) when there are none."""
+        wanted = self.ledger.rewind(tp for tp in self.ledger if not self._is_changelog_tp(tp))
+        if not wanted:
+            return
+        committed = await self._thread.committed(list(wanted))
+        unset = [tp for tp, offset in committed.items() if offset is None]
+        start: dict[Any, int] = {tp: offset for tp, offset in committed.items() if offset is not None}
+        if unset:
+            earliest = self.app.conf.consumer_auto_offset_reset == "earliest"
+            start.update(await (self.earliest_offsets if earliest else self.highwaters)(*unset))
+        await super().seek_wait(start)
+        for tp, offset in start.items():
+            if self.ledger.settle(wanted[tp], tp, offset):
+                self._forget(tp, offset)
+
+    async def seek_wait(self, partitions: Mapping[Any, int]) -> None:
+        """Seek (Faust's recovery uses it for changelogs)."""
+        if self.app.rebalancing and any(offset is None or offset < 0 for offset in partitions.values()):
+            raise IllegalStateError("offsets of an older generation")  # recovery starts over
+        epochs = self.ledger.rewind(partitions)
+        await super().seek_wait(partitions)
+        for tp, epoch in epochs.items():
+            self.ledger.settle(epoch, tp, partitions[tp])
+
+    async def _seek(self, partition: Any, offset: int) -> None:
+        epochs = self.ledger.rewind([partition])
+        await super()._seek(partition, offset)
+        for epoch in epochs.values():
+            self.ledger.settle(epoch, partition, offset)
+
+    def _forget(self, tp: Any, offset: int) -> None:
+        """Faust's own bookkeeping isn't used; keep it empty."""
+        self._acked.pop(tp, None)
+        self._acked_index.pop(tp, None)
+        self._read_offset[tp], self._committed_offset[tp] = None, offset or None
+
+    async def _add_gap(self, tp: Any, offset_from: int, offset_to: int) -> None:
+        """Gaps lie inside the ledger's ranges."""
+
+    # -- delivery
+
+    def _is_batched(self, topic: str) -> bool:
+        channels = self.app.topics._topic_name_index.get(topic)
+        return bool(channels) and all(isinstance(channel.schema, Batched) for channel in channels)
+
+    def _pieces(
+        self, tp: Any, start: int, end: int, records: Sequence[Record]
+    ) -> Iterator[tuple[int, int, Sequence[Record]]]:
+        """Cut one fetch into adjacent ranges that cover it."""
+        size = self.max_batch if self._is_batched(tp.topic) else 1
+        for i in range(0, len(records), size):
+            part = records[i : i + size]
+            stop = part[-1].offset + 1 if i + size < len(records) else end
+            yield start, stop, part
+            start = stop
+        if not records:
+            yield start, end, records
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[Any, Any]]:
+        """Fetch once and yield (partition, message) for what the ledger accepts."""
+        if not self.flow_active:
+            await self.wait(self.can_resume_flow)
+        wanted = self.ledger.fetchable(self._get_active_partitions())
+        if not wanted:
+            await self.sleep(0.05)
+            return
+        runs: list[tuple[Any, Iterator[tuple[int, int, Sequence[Record]]]]] = []
+        for tp, (start, end, records) in (await self._getmany(wanted, timeout)).items():
+            expected = self.ledger.expected(wanted[tp].epoch, tp)
+            if expected is None:
+                self.stale_fetches += 1  # overtaken by a seek, which delivers it again
+            elif start != expected:
+                await self._refetch(tp, wanted[tp].epoch, start, expected)
+            else:
+                self.holes += end - start - len(records)
+                runs.append((tp, self._pieces(tp, start, end, records)))
+        while runs:  # round robin over partitions
+            for run in list(runs):
+                tp, pieces = run
+                piece = next(pieces, None)
+                batch = None
+                if piece is not None and self.flow_active and not self.should_stop:
+                    tracked = self.app.topics.acks_enabled_for(tp.topic)
+                    batch = self.ledger.accept(wanted[tp].epoch, tp, *piece, tracked=tracked)
+                if batch is None:
+                    runs.remove(run)
+                elif batch.records:
+                    batch.message = self._batch_message(tp, batch)
+                    self._read_offset[tp] = None  # else _drain_messages drops messages and fills gaps
+                    self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                    yield tp, batch.message
+
+    def _batch_message(self, tp: Any, batch: Batch[Any, Record]) -> Any:
+        last = batch.records[-1]
+        if self._is_batched(tp.topic):
+            self.app.monitor.messages_received_total += len(batch.records) - 1
+            message = ConsumerMessage(
+                topic=last.topic,
+                partition=last.partition,
+                offset=last.offset,
+                timestamp=last.timestamp / 1000.0,
+                timestamp_type=0,
+                headers=None,
+                key=None,
+                value=batch.records,
+                checksum=None,
+                serialized_key_size=0,
+                serialized_value_size=0,
+                tp=tp,
+                generation_id=self.app.consumer_generation_id,
+            )
+        else:
+            message = super()._to_message(tp, last)
+        message.batch = batch
+        return message
+
+    async def _refetch(self, tp: Any, epoch: int, start: int, expected: int) -> None:
+        """The fetcher stands elsewhere than it should: put it back, or past what retention removed."""
+        self.refetches += 1
+        first = (await self.earliest_offsets(tp))[tp]
+        if first > expected and self.ledger.accept(epoch, tp, expected, first, []) is not None:
+            if not self._is_changelog_tp(tp):
+                log.critical("deleted before they were read", tp=str(tp), start=expected, end=first)
+            expected = first
+        log.warning("fetched elsewhere than expected", tp=str(tp), start=start, expected=expected)
+        await super().seek_wait({tp: expected})
+
+    # -- acknowledge and commit
+
+    def ack(self, message: Any) -> bool:
+        """The streams have finished with a message."""
+        if message.acked or message.generation_id != self.app.consumer_generation_id:
+            return False
+        message.acked = True
+        self._unacked_messages.discard(message)
+        return self.ledger.finish(message.batch)
+
+    def _filter_tps_with_pending_acks(self, topics: Collection[Any] | None = None) -> Iterable[Any]:
+        return [
+            tp
+            for tp in self.ledger
+            if not self._is_changelog_tp(tp) and (topics is None or tp in topics or tp.topic in topics)
+        ]
+
+    def _new_offset(self, tp: Any) -> int | None:
+        for batch in list(self.ledger.in_flight(tp)):  # streams that acknowledge alone only set the flag
+            message: Any = batch.message
+            if message is not None and not message.acked:
+                break
+            self.ledger.finish(batch)
+        self._acked.pop(tp, None)
+        self._acked_index.pop(tp, None)
+        return self.ledger.commit_point(tp)
+
+    def _should_commit(self, tp: Any, offset: int) -> bool:
+        return True  # the ledger knows what the coordinator has
+
+    async def _commit(self, offsets: Mapping[Any, int]) -> bool:
+        epochs = {tp: self.ledger.epoch(tp) for tp in offsets}
+        done: bool = await super()._commit(offsets)
+        if done:
+            for tp, offset in offsets.items():
+                self.ledger.committed(epochs[tp], tp, offset)
+        return done

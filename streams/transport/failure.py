@@ -1,0 +1,68 @@
+"""How a worker ends when going on could lose or overwrite something."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import NoReturn, ParamSpec, TypeVar
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+EXIT_CODE = 70
+"""Exit status of a worker that ended itself (EX_SOFTWARE of sysexits.h)."""
+
+A = ParamSpec("A")
+T = TypeVar("T")
+
+
+class TransportError(Exception):
+    """Base of the transport's errors; its message says what to do next."""
+
+
+class LeaseLost(TransportError):
+    """This worker may have been replaced and must not write: end the process, let another one take over."""
+
+
+class FenceRefused(TransportError):
+    """The group coordinator didn't confirm that the partitions are ours: end the process, drop the work."""
+
+
+class NotOwned(TransportError):
+    """A key was written in a partition that this worker doesn't own: stop such work in `when_revoked`."""
+
+
+class StateIncomplete(TransportError):
+    """A table's state isn't what its changelog holds: end the process, recovery starts from the beginning."""
+
+
+def end_process(error: BaseException) -> NoReturn:
+    """End this process at once with status 70; nothing unfinished is acknowledged, another worker takes over.
+
+    Not by an exception: Faust's own crash is slow, restarts agents first and goes on producing meanwhile.
+    """
+    log.critical("unexpected failure, ending the process", error=type(error).__name__, exc_info=error)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(EXIT_CODE)
+
+
+def vital(function: Callable[A, Awaitable[T]]) -> Callable[A, Awaitable[T]]:
+    """For loops that work beside the streams (timers, writers): an exception in them ends the process."""
+
+    @functools.wraps(function)
+    async def guarded(*args: A.args, **kwargs: A.kwargs) -> T:
+        try:
+            return await function(*args, **kwargs)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            end_process(error)
+
+    return guarded

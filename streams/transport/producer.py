@@ -1,0 +1,310 @@
+"""Faust producer on librdkafka: `send_batch` gives one future for the durability of all its records."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import confluent_kafka
+from aiokafka.partitioner import murmur2
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka.admin import AdminClient, NewTopic
+from faust.exceptions import ImproperlyConfigured, NotReady, ProducerSendError
+from faust.transport import producer as base
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, RecordMetadata
+from mode.utils.times import want_seconds
+
+from .batches import MAX_OUTSTANDING
+from .failure import end_process
+
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+Item: TypeAlias = (
+    "tuple[bytes | None, bytes | None, int] | tuple[bytes | None, bytes | None, int, Headers | None]"
+)
+"""A record to send: key, value, partition (-1: by murmur2 of the key), and perhaps headers."""
+
+POLL = 0.003
+"""Seconds between two looks for delivery reports."""
+MESSAGE_TIMEOUT = 0.8
+"""Share of the session timeout after which an undelivered record is given up: it must not land later."""
+STOP_TIMEOUT = 10.0
+"""Seconds that a graceful stop waits for what is still undelivered."""
+_FILLING = 1 << 60
+
+
+class Buffer(base.ProducerBuffer):
+    """Faust's buffer without a queue: `send_soon` produces at once; its size is what isn't delivered yet."""
+
+    producer: Producer
+
+    def put(self, fut: Any) -> None:
+        """Produce the message of `fut`; the future is done when the record is durable."""
+        message, sensors = fut.message, self.app.sensors
+        topic = message.channel._topic_name_or_default(message.channel)
+        sizes = {"keysize": len(message.key or b""), "valsize": len(message.value or b"")}
+        state = sensors.on_send_initiated(self.producer, topic, message=message, **sizes)
+
+        def delivered(sent: asyncio.Future[Any]) -> None:
+            error = sent.exception()
+            if error is not None:
+                fut.set_exception(error)
+                sensors.on_send_error(self.producer, error, state)
+                return
+            fut.set_result(sent.result())
+            if message.callback:
+                message.callback(fut)
+            sensors.on_send_completed(self.producer, state, sent.result())
+
+        self.producer.send_nowait(
+            topic, message.key, message.value, message.partition, message.timestamp, message.headers
+        ).add_done_callback(delivered)
+
+    @property
+    def size(self) -> int:
+        """Records sent but not yet durable."""
+        return self.producer.outstanding
+
+    async def flush(self) -> None:
+        """Wait until all sent so far is durable."""
+        await self.producer.flush()
+
+    async def flush_atmost(self, max_messages: int | None) -> int:
+        """Wait until at most `max_messages` are outstanding."""
+        await self.producer.below(max_messages or 0)
+        return 0
+
+    async def wait_until_ebb(self) -> None:
+        """Hold the delivery to streams while too much is outstanding."""
+        if self.producer.outstanding > MAX_OUTSTANDING:
+            await self.producer.below(MAX_OUTSTANDING // 2)
+
+
+class _Delivery:
+    """The delivery callback of all records of one `send_batch`."""
+
+    __slots__ = ("future", "highest", "left", "producer")
+
+    def __init__(self, producer: Producer) -> None:
+        self.producer = producer
+        self.future: asyncio.Future[dict[int, int]] = producer.loop.create_future()
+        self.highest: dict[int, int] = {}
+        self.left = _FILLING
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        self.producer.outstanding -= 1
+        if error is not None:
+            self.producer.failed(self.future, error)
+        # reports of one partition come in offset order: the last one is the highest
+        self.highest[message.partition()] = message.offset()  # type: ignore[index,assignment]  # set when delivered
+        self.fewer(1)
+
+    def fewer(self, n: int) -> None:
+        self.left -= n
+        if self.left == 0 and not self.future.done():
+            self.future.set_result(self.highest)
+
+
+class Producer(base.Producer):
+    """Idempotent, acks=all, murmur2. A record that can't be delivered in time ends the process."""
+
+    outstanding: int = 0
+    """Records sent but not yet durable."""
+    error: Exception | None = None
+
+    _rd: confluent_kafka.Producer | None = None
+    _polling = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.buffer = Buffer(loop=self.loop, beacon=self.beacon)
+        self.buffer.app, self.buffer.producer = self.app, self
+        self._pending: set[asyncio.Future[Any]] = set()
+        self._partition_counts: dict[str, int] = {}
+
+    def _settings(self) -> dict[str, Any]:
+        if self.app.conf.broker_credentials is not None:
+            raise ImproperlyConfigured("broker_credentials are not supported by batched:// yet")
+        servers = driver.server_list(self.transport.url, 9092)
+        return {"bootstrap.servers": ",".join(servers), "client.id": self.client_id}
+
+    async def on_start(self) -> None:
+        """Start librdkafka."""
+        session_ms = self.app.conf.broker_session_timeout * 1000
+        self._rd = confluent_kafka.Producer(
+            {
+                **self._settings(),
+                "enable.idempotence": True,
+                "acks": "all",
+                "partitioner": "murmur2_random",
+                "linger.ms": self.linger_ms or 5,
+                "compression.type": self.compression_type or "none",
+                "queue.buffering.max.messages": 1_000_000,
+                "message.timeout.ms": max(1000, int(session_ms * MESSAGE_TIMEOUT)),
+            }
+        )
+        await super().on_start()
+
+    async def on_stop(self) -> None:
+        """Deliver what is left."""
+        await super().on_stop()
+        if self._rd is not None:
+            await self.loop.run_in_executor(None, self._rd.flush, STOP_TIMEOUT)
+
+    @property
+    def _running(self) -> confluent_kafka.Producer:
+        if self._rd is None:
+            raise NotReady("the producer has not been started")
+        return self._rd
+
+    # -- sending
+
+    def send_batch(self, topic: str, items: Iterable[Item]) -> asyncio.Future[dict[int, int]]:
+        """Send records; the future is done when all are durable, and tells each partition's highest offset.
+
+        A failed delivery ends the process. Returns at once unless librdkafka's queue (a million records)
+        is full: use `below` to stay under a bound.
+        """
+        produce: Callable[..., None] = self._running.produce
+        batch = _Delivery(self)
+        n = 0
+        for key, value, partition, *headers in items:
+            arguments = (topic, value, key, partition, batch, None, 0, *headers)
+            try:
+                produce(*arguments)
+            except BufferError:
+                self._insist(*arguments)
+            n += 1
+        self.outstanding += n
+        batch.fewer(_FILLING - n)
+        self._track(batch.future)
+        return batch.future
+
+    def send_nowait(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None,
+        timestamp: float | None,
+        headers: Mapping[str, bytes] | Headers | None,
+    ) -> asyncio.Future[Any]:
+        """Send one record for Faust; the future has its RecordMetadata. `timestamp` in seconds."""
+        future: asyncio.Future[Any] = self.loop.create_future()
+        self.app.on_produce_message.send(
+            key=key, value=value, partition=partition, timestamp=timestamp, headers=headers
+        )
+        pairs = list(headers.items() if isinstance(headers, Mapping) else headers or ()) or None
+        at = int(timestamp * 1000) if timestamp else 0
+        report = functools.partial(self._delivered, future)
+        self._insist(topic, value, key, -1 if partition is None else partition, report, None, at, pairs)
+        self.outstanding += 1
+        self._track(future)
+        return future
+
+    def _insist(self, *arguments: Any) -> None:
+        while True:
+            try:
+                self._running.produce(*arguments)
+            except BufferError:
+                self._running.poll(0.05)
+            else:
+                return
+
+    async def send(
+        self, *args: Any, transactional_id: str | None = None, **kwargs: Any
+    ) -> asyncio.Future[Any]:
+        """Send one record (Faust's interface); returns the future of its metadata."""
+        return self.send_nowait(*args, **kwargs)
+
+    async def send_and_wait(self, *args: Any, **kwargs: Any) -> Any:
+        """Send one record and wait until it is durable."""
+        return await self.send_nowait(*args, **kwargs)
+
+    # -- delivery
+
+    def _track(self, future: asyncio.Future[Any]) -> None:
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        if not self._polling:
+            self._polling = True
+            self.loop.call_later(POLL, self._poll)
+
+    def _poll(self) -> None:
+        self._running.poll(0)
+        if self.outstanding:
+            self.loop.call_later(POLL, self._poll)
+        else:
+            self._polling = False
+
+    def _delivered(self, future: asyncio.Future[Any], error: KafkaError | None, message: Message) -> None:
+        self.outstanding -= 1
+        if error is not None:
+            self.failed(future, error)
+        elif not future.done():
+            tp = TP(message.topic(), message.partition())
+            kind, at = message.timestamp()
+            future.set_result(RecordMetadata(tp.topic, tp.partition, tp, message.offset(), at, kind))
+
+    def failed(self, future: asyncio.Future[Any], error: KafkaError) -> None:
+        """A record was not delivered: end the process, its work must not be acknowledged."""
+        self.error = ProducerSendError(f"delivery failed: {error}")
+        if not future.done():
+            future.set_exception(self.error)
+        end_process(self.error)
+
+    async def flush(self) -> None:
+        """Wait until all sent so far is durable; the consumer does so before each commit."""
+        pending = list(self._pending)
+        if pending:
+            await asyncio.wait(pending)
+
+    async def below(self, n: int) -> None:
+        """Wait until at most `n` sent records are not durable yet."""
+        while self.outstanding > n:  # noqa: ASYNC110  # delivery reports are polled at this pace anyway
+            await asyncio.sleep(POLL)
+
+    # -- topics
+
+    async def create_topic(
+        self,
+        topic: str,
+        partitions: int,
+        replication: int,
+        *,
+        config: Mapping[str, Any] | None = None,
+        timeout: Any = 30.0,
+        retention: Any = None,
+        compacting: bool | None = None,
+        deleting: bool | None = None,
+        ensure_created: bool = False,
+    ) -> None:
+        """Create a topic unless it exists (then an error only with `ensure_created`)."""
+        if not self.app.conf.topic_allow_declare:
+            return
+        retention_ms = int(want_seconds(retention) * 1000) if retention else None
+        wanted = {**self.transport._topic_config(retention_ms, compacting, deleting), **(config or {})}
+        new = NewTopic(topic, partitions, replication, config={k: str(v) for k, v in wanted.items()})
+
+        def create() -> None:
+            admin = AdminClient(self._settings())  # must live until its futures are done
+            try:
+                admin.create_topics([new])[topic].result(want_seconds(timeout))
+            except KafkaException as exc:
+                if exc.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or ensure_created:
+                    raise
+
+        await self.loop.run_in_executor(None, create)
+
+    def key_partition(self, topic: str, key: bytes) -> Any:
+        """The partition that a record with this key goes to."""
+        if topic not in self._partition_counts:
+            metadata = self._running.list_topics(topic, 10)
+            self._partition_counts[topic] = len(metadata.topics[topic].partitions)
+        return TP(topic, (murmur2(key) & 0x7FFFFFFF) % self._partition_counts[topic])
+
+    def supports_headers(self) -> bool:
+        """Yes."""
+        return True

@@ -1,0 +1,127 @@
+"""A table's state: a dict per partition, and how much of the changelog it covers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from .failure import NotOwned
+
+V = TypeVar("V")
+
+
+class Change(Protocol):
+    """A changelog record."""
+
+    @property
+    def offset(self) -> int:
+        """Its offset in the changelog's partition."""
+
+    @property
+    def key(self) -> bytes:
+        """The key; changelogs are compacted, so there always is one."""
+
+    @property
+    def value(self) -> bytes | None:
+        """The encoded value; None deletes the key."""
+
+
+class Partition(Generic[V]):
+    """The state of one partition: what its changelog holds below `covered`, and what was put since."""
+
+    __slots__ = ("covered", "dirty", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[bytes, V] = {}
+        self.dirty: dict[bytes, None] = {}
+        """Keys put since the last flush, in order."""
+        self.covered: int | None = None
+        """Every changelog record below this offset is in `values`; None: nothing was read yet."""
+
+
+class State(Generic[V]):
+    """The partitions of one table that this worker was assigned."""
+
+    def __init__(self, decode: Callable[[bytes], V]) -> None:
+        self._decode = decode
+        self.partitions: dict[int, Partition[V]] = {}
+
+    # -- ownership
+
+    def assign(self, partitions: Iterable[int]) -> set[int]:
+        """Keep the state of partitions that stay ours, forget all else. Returns those that start empty.
+
+        A partition with keys that were put but never flushed is read again too: its state is ahead of what
+        the changelog can give to the next owner, and nobody would write the difference.
+        """
+        kept = {p: self.partitions[p] for p in partitions if p in self.partitions}
+        kept = {p: state for p, state in kept.items() if state.covered is not None and not state.dirty}
+        self.partitions = {p: kept.get(p) or Partition() for p in partitions}
+        return self.partitions.keys() - kept.keys()
+
+    def at(self, partition: int) -> Partition[V]:
+        """The state of an owned partition. Raises NotOwned."""
+        try:
+            return self.partitions[partition]
+        except KeyError:
+            raise NotOwned(f"partition {partition} is not ours (owned: {sorted(self.partitions)})") from None
+
+    # -- recovery
+
+    def apply(self, partition: int, start: int, end: int, first: bool, changes: Iterable[Change]) -> bool:
+        """Take over the changelog's range `[start, end)`; False when it doesn't continue what is covered.
+
+        `first` says that the range begins where reading began: a partition without state accepts only that.
+        What is covered already is not applied again: the state never goes back.
+        """
+        state = self.partitions.get(partition)
+        if state is None or (not first if state.covered is None else start > state.covered):
+            return False
+        values, decode, covered = state.values, self._decode, state.covered or 0
+        for change in changes:
+            if change.offset < covered:
+                continue
+            if change.value is None:
+                values.pop(change.key, None)
+            else:
+                values[change.key] = decode(change.value)
+        state.covered = max(covered, end)
+        return True
+
+    # -- use
+
+    def get(self, key: bytes, partition: int | None = None) -> V | None:
+        """The value of a key; without `partition` all owned partitions are looked through."""
+        if partition is not None:
+            state = self.partitions.get(partition)
+            return state.values.get(key) if state is not None else None
+        for state in self.partitions.values():
+            if key in state.values:
+                return state.values[key]
+        return None
+
+    def put(self, key: bytes, value: V | None, partition: int) -> None:
+        """Set or (None) delete a key and remember that it has to be flushed. Raises NotOwned."""
+        state = self.partitions.get(partition) or self.at(partition)
+        if value is None:
+            state.values.pop(key, None)
+        else:
+            state.values[key] = value
+        state.dirty[key] = None
+
+    def take_dirty(self) -> Mapping[int, tuple[Partition[V], dict[bytes, None]]]:
+        """The keys to flush, per partition; they count as flushed from now on."""
+        taken = {}
+        for number, state in self.partitions.items():
+            if state.dirty:
+                taken[number] = state, state.dirty
+                state.dirty = {}
+        return taken
+
+    def items(self, partition: int) -> Iterator[tuple[bytes, V]]:
+        """The keys and values of one partition; nothing when it isn't owned."""
+        state = self.partitions.get(partition)
+        return iter(state.values.items() if state is not None else ())
+
+    def __len__(self) -> int:
+        return sum(len(state.values) for state in self.partitions.values())
