@@ -143,7 +143,7 @@ class Agenda:
 
     def _current(self, timer: Timer) -> Due | None:
         """What a timer stands for, or None when the window has moved on."""
-        contact = self._contacts.get(timer.key)
+        contact = self._contacts.get(timer.key, timer.partition)
         window = find(contact, timer.window_id) if contact is not None else None
         if contact is None or window is None or timer.stale(window) or window.id in self.taken:
             return None

@@ -140,7 +140,10 @@ class Collector:
         key = event.key
         if record.key != key:
             return False
-        return self._contacts.get(key) is not None or murmur2(key) % 2**31 % self._partitions == partition
+        return (
+            self._contacts.get(key, partition) is not None
+            or murmur2(key) % 2**31 % self._partitions == partition
+        )
 
     def _rekey(self, record: SourceRecord, event: Event, now_ms: int, sends: _Sends) -> None:
         """Put a hand-produced event back under its key, once; still wrong is a dead letter (step 1)."""
@@ -181,7 +184,7 @@ class Collector:
         self, event: Event, partition: int, topic_id: str, rules: dict[RuleKey, WindowRule], now_ms: int
     ) -> None:
         key = event.key
-        contact = self._contacts.get(key)
+        contact = self._contacts.get(key, partition)
         if contact is None:
             contact = Contact(topic_id=topic_id)
         elif contact.topic_id != topic_id:

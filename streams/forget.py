@@ -26,7 +26,7 @@ async def forget_idle(
     while True:
         await asyncio.sleep(EVERY_S)
         forgotten = 0
-        for partition in list(contacts.partitions()):
+        for partition in sorted(contacts.owned):
             items = list(contacts.partition_items(partition))
             for start in range(0, len(items), SLICE):
                 forgotten += _forget(
@@ -47,7 +47,7 @@ def _forget(
     """Forget what can be forgotten of one slice, in one flush; returns how many."""
     below, forgotten = written_below(partition), 0
     for key, contact in items:
-        if contacts.get(key) is contact and forgettable(contact, below, now_ms):
+        if contacts.get(key, partition) is contact and forgettable(contact, below, now_ms):
             contacts.put(key, None, partition)
             forgotten += 1
     if forgotten:

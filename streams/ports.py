@@ -21,7 +21,7 @@ Item = tuple[bytes | None, bytes | None, int, Sequence[Header] | None]
 class Contacts(Protocol):
     """The contacts table: memory in front of its changelog."""
 
-    def get(self, key: bytes) -> Contact | None:
+    def get(self, key: bytes, partition: int) -> Contact | None:
         """The contact of a key, as it stands in memory."""
 
     def put(self, key: bytes, value: Contact | None, partition: int) -> None:
@@ -30,7 +30,8 @@ class Contacts(Protocol):
     def flush(self) -> Future[None]:
         """Write every changed contact once; the future is done when all of it is durable."""
 
-    def partitions(self) -> Iterable[int]:
+    @property
+    def owned(self) -> set[int]:
         """The partitions that are owned."""
 
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, Contact]]:

@@ -157,7 +157,7 @@ class Worker:
         self.flusher.own({0})
 
     # Contacts
-    def get(self, key: bytes) -> Contact | None:
+    def get(self, key: bytes, partition: int) -> Contact | None:
         return self.memory.get(key)
 
     def put(self, key: bytes, value: Contact | None, partition: int) -> None:
@@ -175,8 +175,9 @@ class Worker:
         self.dirty.clear()
         return self.world.send(CHANGELOG, items)
 
-    def partitions(self) -> Iterable[int]:
-        return (0,)
+    @property
+    def owned(self) -> set[int]:
+        return {0}
 
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, Contact]]:
         return iter(self.memory.items())

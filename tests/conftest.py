@@ -1,0 +1,97 @@
+"""One fixture, two sources so far: the servers that the environment names, else the embedded ones.
+
+`KAFKA_BOOTSTRAP_SERVERS` and `DATABASE_URL` (a superuser's, wal_level=logical) win; without them a real
+Kafka and a real Postgres are started once for the whole run.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """bootstrap.servers of a real Kafka."""
+    given = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+    if given:
+        yield given
+        return
+    from ops.embedded.kafka import EmbeddedKafka
+
+    with EmbeddedKafka(_folder(tmp_path_factory, "kafka")) as server:
+        yield server.bootstrap
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a superuser on a real Postgres with wal_level=logical."""
+    given = os.environ.get("DATABASE_URL")
+    if given:
+        yield given
+        return
+    from ops.embedded.postgres import EmbeddedPostgres
+
+    # tests run many replication slots side by side, and nobody needs their data after a power failure
+    options = {"max_replication_slots": "60", "max_wal_senders": "60", "max_connections": "300"}
+    with EmbeddedPostgres(_folder(tmp_path_factory, "postgres"), durable=False, options=options) as server:
+        yield server.url
+
+
+def _folder(factory: pytest.TempPathFactory, name: str) -> Path:
+    return factory.mktemp(name) / "data"
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A topic prefix that no other test uses."""
+    return f"t{uuid.uuid4().hex[:10]}."
+
+
+@pytest.fixture
+def empty_database(postgres: str) -> Iterator[str]:
+    """URL of a fresh, empty database; it and its replication slots are dropped after the test."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    parameters = conninfo_to_dict(postgres)
+    password = f":{parameters['password']}" if parameters.get("password") else ""
+    host, port = parameters.get("host", "127.0.0.1"), parameters.get("port", "5432")
+    yield f"postgresql://{parameters.get('user', 'postgres')}{password}@{host}:{port}/{name}"
+    with psycopg.connect(make_conninfo(postgres), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
+            " WHERE database = %s AND active_pid IS NOT NULL",
+            [name],
+        )
+        for (slot,) in connection.execute(
+            "SELECT slot_name FROM pg_replication_slots WHERE database = %s", [name]
+        ).fetchall():
+            _drop_slot(connection, slot)
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def _drop_slot(connection: psycopg.Connection, slot: str) -> None:
+    """Drop a slot whose reader may need a moment to go."""
+    for _ in range(50):
+        try:
+            connection.execute("SELECT pg_drop_replication_slot(%s)", [slot])
+        except psycopg.errors.ObjectInUse:
+            connection.execute("SELECT pg_sleep(0.1)")
+        else:
+            return
+
+
+@pytest.fixture
+def database(empty_database: str) -> str:
+    """URL of a fresh database with all tables."""
+    from db.migrate import migrate
+
+    migrate(empty_database, crm="ours")
+    return empty_database
