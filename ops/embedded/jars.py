@@ -1,0 +1,88 @@
+"""Kafka's jars, fetched once by jgo and remembered, so that later starts need neither jgo nor a network."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ops.embedded.folder import DataFolder, read_json, write_json
+from ops.errors import CannotRunHere
+
+KAFKA_VERSION = "4.1.1"
+KAFKA = f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}"
+LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"
+_LOGGING_JAR = "log4j-slf4j-impl-"
+
+
+def kafka_jars(folder: DataFolder) -> tuple[Path, ...]:
+    """The class path of the broker; resolved on the first call, then read from the folder's cache.
+
+    Raises CannotRunHere when something has to be fetched and can't be.
+    """
+    note = folder.cache / f"kafka-{KAFKA_VERSION}-jars.json"
+    known = read_json(note).get("jars")
+    if isinstance(known, list):
+        jars = tuple(Path(str(jar)) for jar in known)
+        if jars and all(jar.is_file() for jar in jars):
+            return jars
+    # one coordinate at a time: resolved together, the versions of shared dependencies change and the broker
+    # dies with NoSuchMethodError; of the second only the bridge itself is wanted
+    bridge = [jar for jar in _fetch(LOGGING, folder) if jar.name.startswith(_LOGGING_JAR)]
+    jars = (*_fetch(KAFKA, folder), *bridge)
+    write_json(note, {"jars": [str(jar) for jar in jars]})
+    return jars
+
+
+def _fetch(coordinate: str, folder: DataFolder) -> list[Path]:
+    import jgo
+
+    try:
+        with _places(folder):
+            return [Path(jar) for jar in jgo.build(coordinate).all_jars]
+    # jgo lets through whatever its HTTP client, its XML reader and its own checks raise
+    except Exception as error:
+        raise CannotRunHere(explain(coordinate, error)) from error
+
+
+def explain(coordinate: str, error: BaseException) -> str:
+    """Why `coordinate` could not be fetched, and what helps."""
+    told = f"{type(error).__name__}: {error}"
+    message = f"{coordinate} could not be fetched ({told[:300]}). "
+    if "CERTIFICATE" in told.upper() or "SSL" in told.upper():
+        return message + (
+            "The server's certificate isn't trusted here: behind a proxy with its own authority set "
+            "REQUESTS_CA_BUNDLE to the file with that authority's certificate."
+        )
+    if isinstance(error, OSError) and "No space" in told:
+        return message + "The disk of the home folder is full: free some space and start again."
+    return message + (
+        "The first start needs a network to download Kafka (45 MB, kept in ~/.cache/jgo and ~/.m2); check it "
+        "and HTTPS_PROXY, or set KAFKA_BOOTSTRAP_SERVERS to a Kafka that runs already."
+    )
+
+
+@contextlib.contextmanager
+def _places(folder: DataFolder) -> Iterator[None]:
+    """Let jgo use the user's shared caches, or the data folder where there is no home to write to."""
+    wanted = {}
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises for a user without an entry
+    if not _can_keep(home / ".cache") or not _can_keep(home / ".m2"):
+        wanted = {"JGO_CACHE_DIR": str(folder.cache / "jgo"), "M2_REPO": str(folder.cache / "m2")}
+    authority = os.environ.get("SSL_CERT_FILE")
+    if authority and "REQUESTS_CA_BUNDLE" not in os.environ:
+        wanted["REQUESTS_CA_BUNDLE"] = authority  # the one variable that jgo's HTTP client looks at
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def _can_keep(folder: Path) -> bool:
+    """Whether we can write `folder`, or make it."""
+    nearest = next((each for each in (folder, *folder.parents) if each.exists()), Path("/"))
+    return os.access(nearest, os.W_OK | os.X_OK)
