@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Protocol, assert_never
+from typing import Final, assert_never
 
 import structlog
 
@@ -33,7 +33,7 @@ from streams.decide import (
     Stop,
     WaitForMedia,
 )
-from streams.ports import Contacts, Item, Outbox, Source
+from streams.ports import Contacts, Decider, Item, Outbox, Source, Undertaker
 from streams.windows import drop, prune
 
 log = structlog.get_logger(__name__)
@@ -42,20 +42,6 @@ HELD_LOOK_S: Final = 0.02
 """How often windows are looked at that are due by the clock but wait for the log."""
 LONGEST_BACKOFF_S: Final = 30.0
 SUPERSEDED: Final = "superseded_by_newer_inbound"
-
-
-class Decider(Protocol):
-    """Reads the database and decides."""
-
-    async def decide(self, questions: Sequence[Question]) -> list[Decision]:
-        """One decision a question, in order; raises DatabaseAway when none can be made now."""
-
-
-class Undertaker(Protocol):
-    """Fetches the original records of a window's events, to be buried whole."""
-
-    async def letters(self, key: bytes, partition: int, window: Window) -> list[Item]:
-        """One dead letter an event."""
 
 
 @dataclass(slots=True)
@@ -102,6 +88,7 @@ class Flusher:
         self._term = 0
         """Rises whenever the owned partitions change: what was read before is void then."""
         self._backoff_s = 0.0
+        self._deciding: asyncio.Future[list[Decision]] | None = None
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -137,6 +124,8 @@ class Flusher:
         """All partitions are going: finish the cycle that is under way, begin no other."""
         self._term += 1
         self._agenda.rebuild(())
+        if self._deciding is not None:
+            self._deciding.cancel()  # a slow database must not hold up a rebalance; nothing was written yet
         await self._idle.wait()
 
     # -- the loop
@@ -182,13 +171,13 @@ class Flusher:
         undecided = [one for one in due if one.window.state != "frozen"]
         if undecided:
             try:
-                decisions = await self._decider.decide([self._question(one) for one in undecided])
+                decisions = await self._decide(undecided)
             except DatabaseAway as error:
                 self._wait_for_database(undecided, term, error)
                 undecided, decisions = [], []
             else:
                 self._database_answered()
-            if term != self._term:
+            if term != self._term or decisions is None:
                 return
             for one, decision in zip(undecided, decisions, strict=True):
                 self._apply(one, decision)
@@ -204,6 +193,17 @@ class Flusher:
             for one in undecided:
                 if one.window.state in ("media", "retry"):
                     self._agenda.schedule(one.key, one.partition, one.window)
+
+    async def _decide(self, undecided: list[Due]) -> list[Decision] | None:
+        """The decisions; None when the partitions went meanwhile: the next owner asks anew."""
+        questions = [self._question(one) for one in undecided]
+        self._deciding = asyncio.ensure_future(self._decider.decide(questions))
+        try:
+            await asyncio.wait([self._deciding])
+            return None if self._deciding.cancelled() else self._deciding.result()
+        finally:
+            self._deciding.cancel()
+            self._deciding = None
 
     def _question(self, due: Due) -> Question:
         window, contact = due.window, due.contact

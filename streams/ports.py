@@ -10,8 +10,9 @@ from asyncio import Future
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from streams.contact import Contact
+from streams.contact import Contact, Window
 from streams.dead import Header
+from streams.decide import Decision, Question
 from streams.windows import WindowRule
 
 Item = tuple[bytes | None, bytes | None, int, Sequence[Header] | None]
@@ -66,3 +67,17 @@ class Lengths(Protocol):
 
     async def lookup(self, keys: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], WindowRule]:
         """Rules by (organization, conversation, channel session); never raises, defaults instead."""
+
+
+class Decider(Protocol):
+    """Reads the database and decides."""
+
+    async def decide(self, questions: Sequence[Question]) -> list[Decision]:
+        """One decision a question, in order; raises DatabaseAway when none can be made now."""
+
+
+class Undertaker(Protocol):
+    """Fetches the original records of a window's events, to be buried whole."""
+
+    async def letters(self, key: bytes, partition: int, window: Window) -> list[Item]:
+        """One dead letter an event."""

@@ -1,0 +1,50 @@
+"""Reads the facts of due windows and decides: the edge and the pure function put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from settings import Settings
+from streams.decide import Decision, Fail, LookAgain, Question, Rules, decide
+from streams.facts import FactReader, ReadFailure
+from streams.masking import masked
+
+LOOK_AGAIN_MS: Final = 2_000
+"""A window whose facts did not come in time is looked at again after this."""
+
+
+class DatabaseDecider:
+    """Decides on the database's state at the moment of asking (spec/dispatch.md, step 4)."""
+
+    def __init__(self, reader: FactReader, settings: Settings) -> None:
+        self._reader = reader
+        self._rules = Rules(
+            allowlist_ttl_days=settings.allowlist_ttl_days,
+            media_recheck_ms=settings.media_recheck_ms,
+            event_max_age_s=settings.event_max_age_s,
+        )
+
+    async def decide(self, questions: Sequence[Question]) -> list[Decision]:
+        """One decision a question, in order; raises DatabaseAway when none can be made now."""
+        answers = await self._reader.read(questions)
+        decisions: list[Decision] = []
+        for question, answer in zip(questions, answers, strict=True):
+            if not isinstance(answer, ReadFailure):
+                decisions.append(_without_personal_data(decide(question, answer, self._rules)))
+            elif answer.spends_attempt:
+                decisions.append(Fail(error_class=answer.error_class, message=masked(answer.message)))
+            else:
+                decisions.append(LookAgain(in_ms=LOOK_AGAIN_MS, error_class=answer.error_class))
+        return decisions
+
+
+def _without_personal_data(decision: Decision) -> Decision:
+    if isinstance(decision, Fail):
+        return Fail(
+            error_class=decision.error_class,
+            message=masked(decision.message),
+            deduplicated=decision.deduplicated,
+            warnings=decision.warnings,
+        )
+    return decision
