@@ -1,0 +1,222 @@
+"""The relay's way into Kafka: an idempotent producer, dead letters for records that are too large.
+
+Every record is acknowledged exactly once by a call-back, whether it went to its topic or to the dead
+letters; whatever else goes wrong ends in `SendFailed`, after which a new outlet starts again from what
+was confirmed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final, cast
+
+import orjson
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from db.publisher import EVENT_TYPES, EventRecord, Header
+from settings import RajadaError, Settings
+
+log = structlog.get_logger(__name__)
+
+DEAD: Final = "dispatch.dead"
+"""The dead letters' topic, as in streams.topics."""
+
+TOO_LARGE: Final = "record_too_large"
+
+Acknowledge = Callable[[], None]
+
+_RECORD_OVERHEAD: Final = 512
+"""Bytes of a record batch and of a record's own framing, generously."""
+
+_QUEUE_KBYTES: Final = 65_536
+_KEPT_OF_A_ROW: Final = ("id", "organization_id", "event_type", "status", "partition_key", "created_at")
+
+_Headers = list[tuple[str, str | bytes | None]]
+
+
+class KafkaNotReady(RajadaError):
+    """Kafka can't be used now: it doesn't answer, or topics are missing; the message says which."""
+
+
+class SendFailed(RajadaError):
+    """A record was refused for good; everything that is not acknowledged must be sent again."""
+
+
+class Outlet:
+    """A producer for the source topics and the dead letters of one installation.
+
+    Not for several threads. Raises KafkaNotReady on construction.
+    """
+
+    def __init__(self, bootstrap: str, settings: Settings, timeout_s: float = 5.0) -> None:
+        self._topics = {event_type: settings.topic(event_type) for event_type in EVENT_TYPES}
+        self._dead = settings.topic(DEAD)
+        limits = _size_limits(bootstrap, [*self._topics.values(), self._dead], timeout_s)
+        self._largest = {name: limits[topic] - _RECORD_OVERHEAD for name, topic in self._topics.items()}
+        self._largest_dead = limits[self._dead] - _RECORD_OVERHEAD
+        self._refused: deque[tuple[Message, Acknowledge]] = deque()
+        self._failure: KafkaError | None = None
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "client.id": "rajada-relay",
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                # As Java's default: the key's partition is the same whoever publishes.
+                "partitioner": "murmur2_random",
+                # A record waits as long as Kafka is away; Postgres keeps what comes after it.
+                "message.timeout.ms": 0,
+                # The topics' own limits decide, not the client's.
+                "message.max.bytes": max(limits.values()) + 65_536,
+                "queue.buffering.max.kbytes": _QUEUE_KBYTES,
+            },
+            logger=logging.getLogger(f"{__name__}.librdkafka"),
+        )
+
+    def send(self, record: EventRecord, acknowledge: Acknowledge) -> bool:
+        """Hands one record over; False when the queue is full: `pump` and try again.
+
+        Args:
+            record: what `db.publisher` made of a row.
+            acknowledge: called from within `pump` once the record is durable.
+        """
+        size = len(record.key) + len(record.value) + sum(len(n) + len(v) + 10 for n, v in record.headers)
+        topic = self._topics[record.event_type]
+        if size > self._largest[record.event_type]:
+            return self._bury(topic, record.key, record.value, record.headers, record.event_id, acknowledge)
+        return self._produce(topic, record.key, record.value, record.headers, acknowledge)
+
+    def pump(self, timeout_s: float = 0.0) -> int:
+        """Serves the call-backs and returns how many there were.
+
+        Raises:
+            SendFailed: a record was refused for good.
+        """
+        served = self._producer.poll(timeout_s)
+        while self._refused and self._failure is None:
+            message, acknowledge = self._refused[0]
+            headers = _headers(message)
+            event_id = dict(headers).get("event_id", b"").decode(errors="replace")
+            topic, key, value = message.topic() or "", message.key() or b"", message.value() or b""
+            if not self._bury(topic, _bytes(key), _bytes(value), headers, event_id, acknowledge):
+                break
+            self._refused.popleft()
+        if self._failure is not None:
+            raise SendFailed(f"Kafka refused a record: {self._failure.str()}")
+        return served
+
+    def __len__(self) -> int:
+        """Records that are not acknowledged yet."""
+        return len(self._producer) + len(self._refused)
+
+    def close(self) -> None:
+        """Drops what is not acknowledged: it comes again from Postgres."""
+        self._producer.purge()
+        self._producer.flush(1.0)
+
+    def _produce(
+        self, topic: str, key: bytes, value: bytes, headers: list[Header], acknowledge: Acknowledge
+    ) -> bool:
+        try:
+            self._producer.produce(
+                topic,
+                value,
+                key,
+                headers=cast("_Headers", headers),  # read only: what it holds may be narrower
+                on_delivery=partial(self._delivered, acknowledge),
+            )
+        except BufferError:
+            return False
+        except KafkaException as error:
+            self._failure = error.args[0]
+            raise SendFailed(f"Kafka refused a record: {error.args[0].str()}") from error
+        return True
+
+    def _delivered(self, acknowledge: Acknowledge, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            acknowledge()
+        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE and message.topic() != self._dead:
+            # The topic's limit was lowered since we asked for it.
+            self._refused.append((message, acknowledge))
+        else:
+            self._failure = error
+
+    def _bury(
+        self,
+        topic: str,
+        key: bytes,
+        value: bytes,
+        headers: list[Header],
+        event_id: str,
+        acknowledge: Acknowledge,
+    ) -> bool:
+        size = len(value)
+        marks = dead_headers(topic, event_id, size, int(time.time() * 1000))
+        if size + len(key) + sum(len(n) + len(v) + 10 for n, v in [*headers, *marks]) > self._largest_dead:
+            # Too large even for the dead letters: the row without its content; the row itself has it all.
+            value = _without_content(value)
+            marks.append(("truncated", b"1"))
+        if not self._produce(self._dead, key, value, [*headers, *marks], acknowledge):
+            return False
+        log.error("event_too_large", event_id=event_id, topic=topic, bytes=size, dead_letter=self._dead)
+        return True
+
+
+def dead_headers(topic: str, event_id: str, size: int, now_ms: int) -> list[Header]:
+    """Why a record lies in the dead letters instead of `topic` (spec/jobs.md, Dead letters)."""
+    return [
+        ("event-id", event_id.encode()),
+        ("stage", b"publish"),
+        ("reason", TOO_LARGE.encode()),
+        ("first-failed-at", b"%d" % now_ms),
+        ("kafka_dlt-original-topic", topic.encode()),
+        # It never was in its topic: there is no partition and no offset.
+        ("kafka_dlt-original-partition", b"-1"),
+        ("kafka_dlt-original-offset", b"-1"),
+        ("kafka_dlt-original-timestamp", b"%d" % now_ms),
+        ("kafka_dlt-exception-fqcn", f"rajada.{TOO_LARGE}".encode()),
+        ("kafka_dlt-exception-message", b"%d bytes, above the topic's max.message.bytes" % size),
+    ]
+
+
+def _without_content(value: bytes) -> bytes:
+    row = orjson.loads(value)
+    return orjson.dumps({name: row[name] for name in _KEPT_OF_A_ROW if name in row})
+
+
+def _headers(message: Message) -> list[Header]:
+    headers = message.headers() or []
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    return [(str(name), _bytes(value)) for name, value in pairs]
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value or "").encode()
+
+
+def _size_limits(bootstrap: str, topics: list[str], timeout_s: float) -> dict[str, int]:
+    """max.message.bytes of each topic; KafkaNotReady when one is missing or nobody answers."""
+    admin = AdminClient(
+        # What it can't do is raised here; the client's own lines would only repeat it.
+        {"bootstrap.servers": bootstrap, "socket.timeout.ms": int(timeout_s * 1000), "log_level": 2}
+    )
+    try:
+        known = admin.list_topics(timeout=timeout_s).topics
+        missing = [topic for topic in topics if topic not in known]
+        if missing:
+            raise KafkaNotReady(f"no topic {', '.join(missing)}: run `rajada topics` or start a worker")
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        answers = admin.describe_configs(resources, request_timeout=timeout_s)
+        return {
+            resource.name: int(future.result(timeout_s)["max.message.bytes"].value)
+            for resource, future in answers.items()
+        }
+    except KafkaException as error:
+        raise KafkaNotReady(f"Kafka at {bootstrap} does not answer: {error.args[0].str()}") from error
