@@ -10,8 +10,10 @@ What it guarantees stands in `db.publisher`. Its rules:
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, cast
@@ -44,6 +46,7 @@ _NOTE_S: Final = 5.0
 _STALLED_S: Final = 10.0
 _BACKOFF_S: Final = (0.1, 10.0)
 _FLUSH_S: Final = 5.0
+_SLOW_SLOT_S: Final = 2.0
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -142,12 +145,35 @@ class Relay:
             ).fetchone()
             if found is not None and (found.lost or self._slot_unusable):
                 drop(control, slot=slot)
-            ensure_slot(control, slot)
+            if not self._make_slot(control, stop):
+                return False
             self._slot_unusable = False
         else:
             ensure_slot(control, slot)  # whether it is ours
         since = cast("datetime | None", state[0]) if state is not None else None
         return since is None or backfill(control, outlet, slot, since, stop) is not None
+
+    def _make_slot(self, control: Connection, stop: threading.Event) -> bool:
+        """Makes the slot; False when stopped meanwhile.
+
+        Postgres waits there for every transaction that is open anywhere on the server, so this may take
+        as long as the longest of them: it is told, and it can be stopped.
+        """
+        asked_at = time.monotonic()
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(ensure_slot, control, self._settings.slot)
+            while not made.done():
+                if stop.wait(0.02):
+                    control.cancel_safe()
+                    wait([made])
+                    return False
+                if time.monotonic() - asked_at > _SLOW_SLOT_S:
+                    asked_at = math.inf
+                    reason = "the new replication slot waits for open transactions to end"
+                    status.report("relay", "waiting", reason)
+                    log.warning("relay_waits", reason=reason)
+            made.result()
+        return True
 
 
 class _Run:
