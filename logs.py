@@ -7,27 +7,64 @@ the libraries (Faust, aiokafka, …) go the same way.
 from __future__ import annotations
 
 import logging
+import logging.config
 import sys
 
 import structlog
 
 from settings import Settings
 
+_SHARED: list[structlog.typing.Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+_NOISY = ("aiokafka", "kafka", "faust", "mode", "asyncio")
+
+
+def logging_config(settings: Settings) -> dict[str, object]:
+    """The standard library's configuration, in the form of `logging.config.dictConfig`.
+
+    Faust configures logging once more when its worker starts: it is given this.
+    """
+    json = settings.log_format == "json"
+    level = settings.log_level.upper()
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"house": {"()": structlog.stdlib.ProcessorFormatter, **_formatter(json)}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "house"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {
+            name: {
+                "level": max(logging.getLevelName(level), logging.WARNING),
+                "handlers": [],
+                "propagate": True,
+            }
+            for name in _NOISY
+        },
+    }
+
+
+def _formatter(json: bool) -> dict[str, object]:
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if json
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    chain = [*_SHARED, structlog.processors.format_exc_info] if json else _SHARED
+    return {
+        "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        "foreign_pre_chain": chain,
+    }
+
 
 def configure_logging(settings: Settings) -> None:
     """Send structlog's and the standard library's lines to stderr in the form that the settings name."""
-    shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    renderer: structlog.typing.Processor
+    shared = list(_SHARED)
     if settings.log_format == "json":
         shared.append(structlog.processors.format_exc_info)
-        renderer = structlog.processors.JSONRenderer()
-    else:
-        renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -38,15 +75,4 @@ def configure_logging(settings: Settings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
-            foreign_pre_chain=shared,
-        )
-    )
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(settings.log_level.upper())
-    for noisy in ("aiokafka", "kafka", "faust", "mode"):
-        logging.getLogger(noisy).setLevel(max(root.level, logging.WARNING))
+    logging.config.dictConfig(logging_config(settings))

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> faust.App:
-    """Build the Faust application when somebody asks for `streams.app`."""
+    """Build the worker's application when somebody (Faust's command line) asks for `streams.app`."""
     if name == "app":
-        from importlib import import_module
+        from settings import get_settings
+        from streams.app import build_app
 
-        app: faust.App = import_module("streams.app").app
+        # importing the module bound its own name here: the application takes its place, once
+        app = globals()["app"] = build_app(get_settings())
         return app
     raise AttributeError(name)

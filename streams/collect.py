@@ -13,9 +13,10 @@ from schemas.codec import encode_outcome
 from streams import topics
 from streams.closing import invalid_payload_outcome
 from streams.contact import Contact, Window
-from streams.dead import Cause, Header, Origin, dead_headers
+from streams.dead import Cause, Header, dead_headers
 from streams.events import COMMIT_TIME, REKEYED, Event, InvalidPayload, read_event
 from streams.ports import Contacts, Item, Lengths, Outbox, Source
+from streams.transport import Record
 from streams.windows import WindowRule, full, take_in
 
 log = structlog.get_logger(__name__)
@@ -25,13 +26,6 @@ SKEW_MS: Final = 1_000
 
 RuleKey = tuple[str, str, str]
 """Organization, conversation and channel session: what the length of a window depends on."""
-
-
-class SourceRecord(Origin):
-    """A record as the transport hands it over."""
-
-    key: bytes | None
-    value: bytes | None
 
 
 @dataclass(slots=True)
@@ -87,7 +81,7 @@ class Collector:
         self._wall_ms = wall_ms
         self.counts = Counts()
 
-    async def collect(self, records: Sequence[SourceRecord], partition: int) -> None:
+    async def collect(self, records: Sequence[Record], partition: int) -> None:
         """Apply one batch; when this returns, state and sends are handed to the producer.
 
         The transport commits only what is durable, so nothing is awaited here but the window lengths.
@@ -115,7 +109,7 @@ class Collector:
         if sends.again:
             self._outbox.send(topics.SOURCE, sends.again)
 
-    def _read(self, record: SourceRecord, partition: int, now_ms: int, sends: _Sends) -> Event | None:
+    def _read(self, record: Record, partition: int, now_ms: int, sends: _Sends) -> Event | None:
         """The event of a record that is for a window; everything else is sent where it belongs."""
         found = read_event(record.value, record.headers, record.timestamp, now_ms, record.offset)
         if isinstance(found, Event):
@@ -135,7 +129,7 @@ class Collector:
         self._bury(record, Cause("collect", found.reason, found.message), now_ms, sends)
         return None
 
-    def _in_its_place(self, record: SourceRecord, event: Event, partition: int) -> bool:
+    def _in_its_place(self, record: Record, event: Event, partition: int) -> bool:
         """Right key, and murmur2 of it leads to this partition. A known contact's place was seen before."""
         key = event.key
         if record.key != key:
@@ -145,7 +139,7 @@ class Collector:
             or murmur2(key) % 2**31 % self._partitions == partition
         )
 
-    def _rekey(self, record: SourceRecord, event: Event, now_ms: int, sends: _Sends) -> None:
+    def _rekey(self, record: Record, event: Event, now_ms: int, sends: _Sends) -> None:
         """Put a hand-produced event back under its key, once; still wrong is a dead letter (step 1)."""
         headers = list(record.headers)
         if any(name == REKEYED for name, _ in headers):
@@ -159,7 +153,7 @@ class Collector:
         kept += [(COMMIT_TIME, str(event.time_ms).encode()), (REKEYED, b"1")]
         sends.again.append((event.key, record.value, -1, kept))
 
-    def _bury(self, record: SourceRecord, cause: Cause, now_ms: int, sends: _Sends) -> None:
+    def _bury(self, record: Record, cause: Cause, now_ms: int, sends: _Sends) -> None:
         self.counts.dead += 1
         sends.dead.append((record.key, record.value, -1, dead_headers(record, cause, now_ms)))
         log.warning(

@@ -22,13 +22,15 @@ LONGEST_THRESHOLD_MINUTES: Final = 90 * 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A return flow that may enroll contacts: its pointer is active and everything of it is readable."""
+    """An active return flow whose trigger is readable."""
 
     pointer_id: str
     threshold_ms: int
     """The gap to the contact's previous message from which it enrolls, inclusive (b140)."""
     segments: frozenset[str]
     """It enrolls contacts with one of these tags; empty: everybody (b144)."""
+    enrolls: bool
+    """Its graph is readable (b151), and an agent arms it if it calls a model (b142): it takes contacts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +75,18 @@ def yields(facts: FollowupFacts) -> bool:
         return False
     gap_ms = facts.longest_gap_ms
     return any(
-        gap_ms >= flow.threshold_ms and (not flow.segments or not flow.segments.isdisjoint(facts.tags))
+        flow.enrolls
+        and gap_ms >= flow.threshold_ms
+        and (not flow.segments or not flow.segments.isdisjoint(facts.tags))
         for flow in facts.flows
     )
 
 
 def read_flow(pointer_id: str, trigger: object, graph: object, armed: frozenset[str]) -> Flow | None:
-    """The flow of an active pointer, or None where the enrolling side would ignore it too.
+    """The flow of an active pointer; None where its trigger is not that of a return flow (b141).
 
     Args:
-        pointer_id: id of the pointer, whose status and version the statement has checked.
+        pointer_id: id of the pointer, which is active and has an active version.
         trigger: its `trigger_config`, decoded JSON.
         graph: the graph of its active version, decoded JSON.
         armed: ids of the pointers that some published agent arms; a flow that calls a model needs one.
@@ -94,12 +98,11 @@ def read_flow(pointer_id: str, trigger: object, graph: object, armed: frozenset[
         return None
     threshold = _threshold_minutes(params.get("threshold_minutes"))
     segments = _texts(params.get("segments", []))
+    if threshold is None or segments is None:
+        return None
     calls_model = _calls_model(graph)
-    if threshold is None or segments is None or calls_model is None:
-        return None
-    if calls_model and pointer_id not in armed:
-        return None
-    return Flow(pointer_id, threshold * MINUTE_MS, segments)
+    enrolls = calls_model is False or (calls_model is True and pointer_id in armed)
+    return Flow(pointer_id, threshold * MINUTE_MS, segments, enrolls)
 
 
 def armed_pointers(agents_followups: Iterable[object]) -> frozenset[str]:

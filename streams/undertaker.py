@@ -129,7 +129,13 @@ def _original(message: Message) -> _Original:
         partition=message.partition() or 0,
         offset=message.offset() or 0,
         timestamp=message.timestamp()[1],
-        headers=[(name, value) for name, value in message.headers() or []],
+        headers=_headers(message),
         key=message.key(),
         value=message.value(),
     )
+
+
+def _headers(message: Message) -> list[Header]:
+    had = message.headers() or []
+    pairs = had.items() if isinstance(had, dict) else had
+    return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]

@@ -1,0 +1,175 @@
+"""The worker: `faust -A streams worker` runs collect → windows → decide → jobs.
+
+Everything that decides lives elsewhere and knows nothing of Faust; here the pieces are plugged together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import faust
+import structlog
+
+import status
+from db.pool import async_pool
+from logs import configure_logging, logging_config
+from settings import Settings
+from streams import topics
+from streams.agenda import Clocks
+from streams.collect import Collector
+from streams.contact import Contact, decode_contact, encode_contact
+from streams.decider import DatabaseDecider
+from streams.facts import FactReader
+from streams.flush import Flusher
+from streams.forget import forget_idle
+from streams.lengths import WindowLengths
+from streams.ports import Item
+from streams.source import SourceTopic
+from streams.transport import Batched, Record, Table, each_batch, end_process
+from streams.undertaker import OriginalRecords
+from streams.written import SinkProgress
+
+log = structlog.get_logger(__name__)
+
+HEARTBEATS_PER_SESSION: Final = 3
+
+
+class _Outbox:
+    """Sends through the app's producer (see `streams.ports.Outbox`)."""
+
+    def __init__(self, app: faust.App, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+
+    def send(self, topic: str, items: Iterable[Item]) -> asyncio.Future[dict[int, int]]:
+        sent: asyncio.Future[dict[int, int]] = self._app.producer.send_batch(
+            self._settings.topic(topic), items
+        )
+        return sent
+
+
+def build_app(settings: Settings) -> faust.App:
+    """The Faust application of the worker, ready to run; makes the topics that are missing when it starts.
+
+    Raises MissingServer when no Kafka or Postgres is named.
+    """
+    configure_logging(settings)
+    bootstrap, database_url = settings.bootstrap(), settings.database()
+    topics.ensure_topics(bootstrap, settings)
+    partitions = topics.partition_count(bootstrap, settings)
+    app = faust.App(
+        settings.topic(topics.APP_ID),
+        broker=f"batched://{bootstrap}",
+        store="batchmem://",
+        Table=Table,
+        datadir=str(_data_folder(settings)),
+        logging_config=logging_config(settings),
+        worker_redirect_stdouts=False,
+        web_enabled=False,
+        topic_partitions=partitions,
+        topic_disable_leader=True,
+        stream_recovery_delay=0.0,
+        stream_wait_empty=True,
+        stream_buffer_maxsize=16,
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.session_timeout_s / HEARTBEATS_PER_SESSION,
+        broker_commit_interval=1.0,
+        broker_commit_every=100_000,
+        consumer_auto_offset_reset="earliest",
+        producer_linger=0.002,
+    )
+    source_topic = app.topic(settings.topic(topics.SOURCE), schema=Batched(), partitions=partitions)
+    contacts: Table[Contact] = app.Table(
+        topics.CONTACTS_TABLE, partitions=partitions, encode=encode_contact, decode=decode_contact
+    )
+    pool = async_pool(database_url, name="worker", statement_timeout_ms=10_000)
+    source = SourceTopic(bootstrap, source_topic.get_topic_name())
+    outbox = _Outbox(app, settings)
+    written = SinkProgress(pool, settings.topic(topics.OUTCOMES))
+    clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)
+    flusher = Flusher(
+        contacts,
+        DatabaseDecider(FactReader(pool), settings),
+        OriginalRecords(bootstrap, source_topic.get_topic_name()),
+        outbox,
+        source,
+        clocks,
+        retry_delay_ms=settings.retry_delay_ms,
+        max_wait_ms=settings.max_wait_ms,
+        written_below=written.written_below,
+        on_state=_report,
+    )
+    collector = Collector(
+        contacts,
+        WindowLengths(pool, settings),
+        outbox,
+        source,
+        partitions=partitions,
+        taken=flusher.taken,
+        on_window=flusher.on_window,
+        on_progress=flusher.on_progress,
+        wall_ms=clocks.wall_ms,
+    )
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def collect(stream: faust.StreamT[Sequence[Record]]) -> None:
+        await each_batch(stream, collector.collect)
+
+    @contacts.when_owned
+    async def own(owned: set[int]) -> None:
+        source.attach(app.consumer)
+        await source.identify()
+        flusher.own(owned)
+        _report(None)
+        log.info("partitions_owned", partitions=sorted(owned), contacts=len(contacts))
+
+    @contacts.when_revoked
+    async def give_up() -> None:
+        status.report("worker", "waiting", "the group rebalances")
+        await flusher.give_up()
+
+    async def work() -> None:
+        await pool.open(wait=False)
+        background: tuple[Coroutine[Any, Any, None], ...] = (
+            flusher.run(),
+            written.run(),
+            forget_idle(contacts, written.written_below, clocks.wall_ms),
+        )
+        for one in background:
+            task = asyncio.create_task(one)
+            task.add_done_callback(_ended)
+            tasks.add(task)
+
+    async def finish(*_: object, **__: object) -> None:
+        flusher.stop()
+        await flusher.give_up()
+        for task in tasks:
+            task.remove_done_callback(_ended)
+            task.cancel()
+        await pool.close()
+
+    app.agent(source_topic)(collect)
+    app.task(work)
+    app.on_before_shutdown.connect(finish)
+    return app
+
+
+def _data_folder(settings: Settings) -> Path:
+    folder = settings.home / "worker"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _report(reason: str | None) -> None:
+    """Readiness: None = ready, else what the worker waits for."""
+    status.report("worker", "waiting" if reason else "ready", reason or "")
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    """A background task never ends by itself: going on without it would lose windows in silence."""
+    if not task.cancelled():
+        end_process(task.exception() or RuntimeError("a background task of the worker ended"))
