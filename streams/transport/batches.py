@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import faust
+from faust.types import ConsumerMessage
 
 from .failure import end_process
 
@@ -48,6 +49,39 @@ class Record(Protocol):
 
 Work = Callable[[Sequence[Record], int], Awaitable[None]]
 """What is done with a batch: its records, in log order, and the partition they all belong to."""
+
+
+def cut(
+    start: int, end: int, records: Sequence[Record], size: int
+) -> Iterator[tuple[int, int, Sequence[Record]]]:
+    """Cut a fetched range into adjacent ranges of at most `size` records that cover it."""
+    for i in range(0, len(records), size):
+        part = records[i : i + size]
+        stop = part[-1].offset + 1 if i + size < len(records) else end
+        yield start, stop, part
+        start = stop
+    if not records:
+        yield start, end, records
+
+
+def message_of(tp: Any, records: Sequence[Record], generation: int) -> Any:
+    """The one Faust message that carries a whole batch; its offset is that of the last record."""
+    last = records[-1]
+    return ConsumerMessage(
+        topic=last.topic,
+        partition=last.partition,
+        offset=last.offset,
+        timestamp=last.timestamp / 1000.0,
+        timestamp_type=0,
+        headers=None,
+        key=None,
+        value=records,
+        checksum=None,
+        serialized_key_size=0,
+        serialized_value_size=0,
+        tp=tp,
+        generation_id=generation,
+    )
 
 
 class Batched(faust.Schema):

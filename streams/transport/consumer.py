@@ -9,9 +9,9 @@ from typing import Any
 import structlog
 from aiokafka.errors import IllegalStateError
 from faust.transport.drivers import aiokafka as driver
-from faust.types import TP, ConsumerMessage
+from faust.types import TP
 
-from .batches import Batched, Record
+from .batches import Batched, Record, cut, message_of
 from .failure import FenceRefused, LeaseLost, TransportError, end_process
 from .fetching import ChangelogMissing, ConsumerThread
 from .ledger import Batch, Ledger
@@ -193,18 +193,8 @@ class Consumer(driver.Consumer):
         channels = self.app.topics._topic_name_index.get(topic)
         return bool(channels) and all(isinstance(channel.schema, Batched) for channel in channels)
 
-    def _pieces(
-        self, tp: Any, start: int, end: int, records: Sequence[Record]
-    ) -> Iterator[tuple[int, int, Sequence[Record]]]:
-        """Cut one fetch into adjacent ranges that cover it."""
-        size = self.max_batch if self._is_batched(tp.topic) else 1
-        for i in range(0, len(records), size):
-            part = records[i : i + size]
-            stop = part[-1].offset + 1 if i + size < len(records) else end
-            yield start, stop, part
-            start = stop
-        if not records:
-            yield start, end, records
+    def _batch_size(self, tp: Any) -> int:
+        return self.max_batch if self._is_batched(tp.topic) else 1
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[Any, Any]]:
         """Fetch once and yield (partition, message) for what the ledger accepts."""
@@ -223,7 +213,7 @@ class Consumer(driver.Consumer):
                 await self._refetch(tp, wanted[tp].epoch, start, expected)
             else:
                 self.holes += end - start - len(records)
-                runs.append((tp, self._pieces(tp, start, end, records)))
+                runs.append((tp, cut(start, end, records, self._batch_size(tp))))
         while runs:  # round robin over partitions
             for run in list(runs):
                 tp, pieces = run
@@ -241,39 +231,29 @@ class Consumer(driver.Consumer):
                     yield tp, batch.message
 
     def _batch_message(self, tp: Any, batch: Batch[Any, Record]) -> Any:
-        last = batch.records[-1]
         if self._is_batched(tp.topic):
             self.app.monitor.messages_received_total += len(batch.records) - 1
-            message = ConsumerMessage(
-                topic=last.topic,
-                partition=last.partition,
-                offset=last.offset,
-                timestamp=last.timestamp / 1000.0,
-                timestamp_type=0,
-                headers=None,
-                key=None,
-                value=batch.records,
-                checksum=None,
-                serialized_key_size=0,
-                serialized_value_size=0,
-                tp=tp,
-                generation_id=self.app.consumer_generation_id,
-            )
+            message = message_of(tp, batch.records, self.app.consumer_generation_id)
         else:
-            message = super()._to_message(tp, last)
+            message = super()._to_message(tp, batch.records[-1])
         message.batch = batch
         return message
 
     async def _refetch(self, tp: Any, epoch: int, start: int, expected: int) -> None:
-        """The fetcher stands elsewhere than it should: put it back, or past what retention removed."""
+        """The fetcher stands elsewhere than it should: put it back, or to where the log begins."""
         self.refetches += 1
-        first = (await self.earliest_offsets(tp))[tp]
-        if first > expected and self.ledger.accept(epoch, tp, expected, first, []) is not None:
-            if not self._is_changelog_tp(tp):
-                log.critical("deleted before they were read", tp=str(tp), start=expected, end=first)
-            expected = first
         log.warning("fetched elsewhere than expected", tp=str(tp), start=start, expected=expected)
-        await super().seek_wait({tp: expected})
+        first, end = (await self.earliest_offsets(tp))[tp], (await self.highwaters(tp))[tp]
+        if first <= expected <= end:
+            await super().seek_wait({tp: expected})
+        elif self._is_changelog_tp(tp):  # nothing is committed there; whether it's enough the table knows
+            await self.seek_wait({tp: first})
+        elif expected > end:
+            log.critical("the log was cut or made anew, reading it again", tp=str(tp), end=end, at=expected)
+            await self.seek_wait({tp: first})
+        elif self.ledger.accept(epoch, tp, expected, first, []) is not None:
+            log.critical("deleted before they were read", tp=str(tp), start=expected, end=first)
+            await super().seek_wait({tp: first})
 
     # -- acknowledge and commit
 

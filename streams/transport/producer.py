@@ -17,7 +17,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, RecordMetadata
 from mode.utils.times import want_seconds
 
-from .batches import MAX_OUTSTANDING
+from .buffer import Buffer
 from .failure import end_process
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -33,53 +33,6 @@ MESSAGE_TIMEOUT = 0.8
 STOP_TIMEOUT = 10.0
 """Seconds that a graceful stop waits for what is still undelivered."""
 _FILLING = 1 << 60
-
-
-class Buffer(base.ProducerBuffer):
-    """Faust's buffer without a queue: `send_soon` produces at once; its size is what isn't delivered yet."""
-
-    producer: Producer
-
-    def put(self, fut: Any) -> None:
-        """Produce the message of `fut`; the future is done when the record is durable."""
-        message, sensors = fut.message, self.app.sensors
-        topic = message.channel._topic_name_or_default(message.channel)
-        sizes = {"keysize": len(message.key or b""), "valsize": len(message.value or b"")}
-        state = sensors.on_send_initiated(self.producer, topic, message=message, **sizes)
-
-        def delivered(sent: asyncio.Future[Any]) -> None:
-            error = sent.exception()
-            if error is not None:
-                fut.set_exception(error)
-                sensors.on_send_error(self.producer, error, state)
-                return
-            fut.set_result(sent.result())
-            if message.callback:
-                message.callback(fut)
-            sensors.on_send_completed(self.producer, state, sent.result())
-
-        self.producer.send_nowait(
-            topic, message.key, message.value, message.partition, message.timestamp, message.headers
-        ).add_done_callback(delivered)
-
-    @property
-    def size(self) -> int:
-        """Records sent but not yet durable."""
-        return self.producer.outstanding
-
-    async def flush(self) -> None:
-        """Wait until all sent so far is durable."""
-        await self.producer.flush()
-
-    async def flush_atmost(self, max_messages: int | None) -> int:
-        """Wait until at most `max_messages` are outstanding."""
-        await self.producer.below(max_messages or 0)
-        return 0
-
-    async def wait_until_ebb(self) -> None:
-        """Hold the delivery to streams while too much is outstanding."""
-        if self.producer.outstanding > MAX_OUTSTANDING:
-            await self.producer.below(MAX_OUTSTANDING // 2)
 
 
 class _Delivery:

@@ -1,0 +1,203 @@
+"""What a chaos run must have left behind: every record processed and committed, every key counted right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import orjson
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+Place = tuple[str, int]
+"""Topic and partition."""
+KINDS = {"i": "in", "o": "one"}
+"""The journal's letters for the two source topics."""
+
+
+@dataclass
+class Truth:
+    """What was produced, by delivery reports."""
+
+    keys: dict[str, list[int]] = field(default_factory=dict)
+    """Key → [number of records, sum of offsets, last offset] of the batched topic."""
+    sent_at: dict[tuple[str, int, int], float] = field(default_factory=dict)
+    """(topic, partition, offset) → seconds since 1970."""
+    not_sent: int = 0
+
+    def report(self, error: KafkaError | None, message: Any) -> None:
+        """A delivery report of librdkafka."""
+        if error is not None:
+            self.not_sent += 1
+            return
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        self.sent_at[topic, partition, offset] = message.timestamp()[1] / 1000
+        if topic.endswith(".in"):
+            state = self.keys.setdefault(message.key().decode(), [0, 0, -1])
+            state[0] += 1
+            state[1] += offset
+            state[2] = max(state[2], offset)
+
+
+@dataclass
+class Findings:
+    """The result of a run. Those of `VIOLATIONS` have to be zero."""
+
+    VIOLATIONS = ("lost", "unprocessed", "uncommitted", "zombie_writes", "wrong_keys", "crashes")
+
+    records: int = 0
+    lost: int = 0
+    """Records below the committed offset that no worker processed."""
+    unprocessed: int = 0
+    """Records at or above the committed offset that no worker processed (delivery is stuck)."""
+    uncommitted: int = 0
+    """Offsets that were never committed (commits are stuck)."""
+    repeated: int = 0
+    """Records processed more than once: allowed, the state tells them apart."""
+    zombie_writes: int = 0
+    """Changelog records that go back behind what another worker wrote before."""
+    wrong_keys: int = 0
+    """Keys whose final state isn't what the log implies."""
+    crashes: int = 0
+    """Workers that ended without being told to."""
+    ended_themselves: int = 0
+    """Workers that were stopped, found themselves replaced, and ended with status 70."""
+    longest_pause_s: float = 0.0
+    """The longest time that a record waited for its (first) processing."""
+    drain_s: float = 0.0
+    """Seconds from the last record and the last injury until all was committed."""
+    changelog_records: int = 0
+    workers: int = 0
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def violations(self) -> list[str]:
+        """The names of what must not have happened and did."""
+        return [name for name in self.VIOLATIONS if getattr(self, name)]
+
+
+class Log:
+    """A view of the topics and the group from outside."""
+
+    def __init__(self, bootstrap: str, group: str, topics: Iterable[str], partitions: int) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_uncommitted",
+            }
+        )
+        self._places = [TopicPartition(topic, p) for topic in topics for p in range(partitions)]
+
+    def ends(self) -> dict[Place, int]:
+        """The end of each partition."""
+        return {(tp.topic, tp.partition): self._consumer.get_watermark_offsets(tp)[1] for tp in self._places}
+
+    def starts(self) -> dict[Place, int]:
+        """The first offset of each partition."""
+        return {(tp.topic, tp.partition): self._consumer.get_watermark_offsets(tp)[0] for tp in self._places}
+
+    def committed(self) -> dict[Place, int]:
+        """The committed offset of each partition (0: none)."""
+        answer = self._consumer.committed(self._places, timeout=10)
+        return {(tp.topic, tp.partition): max(0, tp.offset) for tp in answer}
+
+    def wait_committed(self, timeout: float, patience: float = 20.0) -> float:
+        """Wait until everything is committed or nothing moves for `patience` seconds; the seconds it took."""
+        start = moved = monotonic()
+        before = -1
+        ends = self.ends()
+        while monotonic() - start < timeout and monotonic() - moved < patience:
+            committed = self.committed()
+            if all(committed[place] >= end for place, end in ends.items()):
+                break
+            if sum(committed.values()) != before:
+                before, moved = sum(committed.values()), monotonic()
+            sleep(0.3)
+        return monotonic() - start
+
+    def read(self, topic: str, partitions: int) -> Iterable[Any]:
+        """All records of a topic, from the beginning to its present end."""
+        self._consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
+        ended = 0
+        while ended < partitions:
+            message = self._consumer.poll(10)
+            if message is None:
+                raise TimeoutError(f"{topic} could not be read to its end")
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended += 1
+            else:
+                raise RuntimeError(error.str())
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+
+def read_journals(folder: Path, prefix: str) -> tuple[Counter[tuple[str, int, int]], dict[Any, float]]:
+    """How often each record was processed, and when first (seconds since 1970)."""
+    times: Counter[tuple[str, int, int]] = Counter()
+    first: dict[Any, float] = {}
+    for path in sorted(folder.glob("processed-*.txt")):
+        for line in path.read_text().splitlines():
+            parts = line.split()
+            if len(parts) != 4:  # cut by kill -9
+                continue
+            record = f"{prefix}.{KINDS[parts[0]]}", int(parts[1]), int(parts[2])
+            times[record] += 1
+            first[record] = min(first.get(record, float("inf")), float(parts[3]))
+    return times, first
+
+
+def judge_deliveries(
+    findings: Findings, truth: Truth, folder: Path, prefix: str, ends: Mapping[Place, int],
+    committed: Mapping[Place, int],
+) -> None:  # fmt: skip
+    """Fill in what became of the source records."""
+    times, first = read_journals(folder, prefix)
+    missing: dict[str, list[int]] = {}
+    findings.records = len(truth.sent_at)
+    for record, sent_at in truth.sent_at.items():
+        topic, partition, offset = record
+        if record in times:
+            findings.longest_pause_s = max(findings.longest_pause_s, first[record] - sent_at)
+        else:
+            missing.setdefault(f"{topic}-{partition}", []).append(offset)
+            if offset < committed[topic, partition]:
+                findings.lost += 1
+            else:
+                findings.unprocessed += 1
+    findings.repeated = sum(n - 1 for n in times.values())
+    findings.uncommitted = sum(max(0, end - committed[place]) for place, end in ends.items())
+    findings.details["missing"] = {place: [len(o), min(o), max(o)] for place, o in missing.items()}
+
+
+def judge_changelog(findings: Findings, truth: Truth, records: Iterable[Any]) -> None:
+    """Fill in what the changelog holds: final state per key, and records that go back."""
+    state: dict[str, dict[str, int]] = {}
+    newest: dict[str, tuple[int, int]] = {}
+    for record in records:
+        key, value = record.key().decode(), orjson.loads(record.value())
+        findings.changelog_records += 1
+        last, worker = newest.get(key, (-1, -1))
+        if value["last"] <= last and value["worker"] != worker:
+            findings.zombie_writes += 1
+        if value["last"] > last:
+            newest[key] = value["last"], value["worker"]
+        state[key] = value
+    wrong = {}
+    for key, expected in truth.keys.items():
+        found = [state[key][name] for name in ("n", "sum", "last")] if key in state else None
+        if found != expected:
+            wrong[key] = {"expected": expected, "found": found}
+    findings.wrong_keys = len(wrong)
+    findings.details["wrong"] = dict(list(wrong.items())[:5])

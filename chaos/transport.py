@@ -1,0 +1,208 @@
+"""Hurt the transport's workers at random and audit what they leave behind.
+
+    python -m chaos.transport --seed 1 --seconds 20 --bootstrap 127.0.0.1:9092
+
+One run: records of many keys are produced at a steady rate while workers join, are killed with kill -9,
+terminated, and stopped for up to 8 s (longer than a session). Afterwards every record must have been
+processed and committed, and every key's state in the changelog must be what the log implies.
+Exit status 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import random
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from time import monotonic, sleep, time
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from .audit import Findings, Log, Truth, judge_changelog, judge_deliveries
+from .workers import Worker, Workers
+
+SINGLE_EVERY = 8
+"""One of so many records goes to the topic that is consumed record by record."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """One run, repeatable but for the timing of processes."""
+
+    bootstrap: str
+    seed: int = 1
+    seconds: float = 20.0
+    rate: int = 800
+    keys: int = 3000
+    partitions: int = 6
+    session_s: float = 3.0
+    delay_ms: float = 0.0
+    guarded: bool = True
+    jump: bool = False
+    hurt: bool = True
+    name: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """App id and topic prefix."""
+        return self.name or f"chaos-{self.seed}-{int(time())}"
+
+
+def create_topics(bootstrap: str, names: list[str], partitions: int) -> None:
+    """Create the topics of a run; they must not exist."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    futures = admin.create_topics([NewTopic(name, partitions, 1) for name in names])
+    for future in futures.values():
+        future.result(30)
+
+
+def delete_topics(bootstrap: str, names: list[str]) -> None:
+    """Delete the topics of a run."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_topics(names).values():
+        future.exception(30)
+
+
+def produce(plan: Plan, prefix: str, truth: Truth) -> None:
+    """Send `rate` records a second for the length of the run."""
+    dice = random.Random(plan.seed + 1)
+    producer = Producer({"bootstrap.servers": plan.bootstrap, "linger.ms": 5, "enable.idempotence": True})
+    start = monotonic()
+    for i in range(int(plan.rate * plan.seconds)):
+        number = dice.randrange(plan.keys)
+        key, partition = f"k{number}", number % plan.partitions
+        producer.produce(f"{prefix}.in", b"e", key, partition, on_delivery=truth.report)
+        if i % SINGLE_EVERY == 0:
+            producer.produce(f"{prefix}.one", b"e", key, partition, on_delivery=truth.report)
+        if i % 30 == 0:
+            producer.poll(0)
+            sleep(max(0.0, start + i / plan.rate - monotonic()))
+    producer.flush()
+
+
+def wait_ready(worker: Worker, timeout: float = 60.0) -> None:
+    """Wait until a worker has said that it works. Raises TimeoutError with the end of its log."""
+    deadline = monotonic() + timeout
+    while not worker.ready:
+        if monotonic() > deadline or worker.process.poll() is not None:
+            raise TimeoutError(f"worker {worker.number} did not start:\n{worker.log.read_text()[-3000:]}")
+        sleep(0.1)
+
+
+def hurt(plan: Plan, workers: Workers) -> None:
+    """Do random things to the workers until shortly before the end of the load."""
+    dice = random.Random(plan.seed)
+    end = monotonic() + plan.seconds - 2
+
+    def pause(seconds: float) -> None:
+        until = monotonic() + seconds
+        while monotonic() < until:
+            workers.wake()
+            sleep(0.05)
+
+    pause(dice.uniform(0.5, 3))
+    while monotonic() < end:
+        workers.hurt(dice)
+        pause(dice.choice([dice.uniform(0.1, 1.5), dice.uniform(1, 6)]))
+    if len(workers.running) < 2:
+        workers.start()
+    while workers.wake():
+        sleep(0.05)
+
+
+def run(plan: Plan, folder: Path) -> Findings:
+    """One run from the creation of its topics to the audit."""
+    prefix = plan.prefix
+    sources = [f"{prefix}.in", f"{prefix}.one"]
+    changelog = f"{prefix}-counts-changelog"
+    create_topics(plan.bootstrap, [*sources, f"{prefix}.out"], plan.partitions)
+    environment = {
+        "CHAOS_ID": prefix,
+        "CHAOS_BOOTSTRAP": plan.bootstrap,
+        "CHAOS_DIR": str(folder),
+        "CHAOS_PARTITIONS": str(plan.partitions),
+        "CHAOS_SESSION": str(plan.session_s),
+        "CHAOS_DELAY_MS": str(plan.delay_ms),
+        "CHAOS_GUARD": "1" if plan.guarded else "0",
+        "CHAOS_JUMP": "1" if plan.jump else "0",
+    }
+    workers = Workers(folder, environment)
+    truth, findings = Truth(), Findings()
+    log = Log(plan.bootstrap, prefix, sources, plan.partitions)
+    try:
+        wait_ready(workers.start())
+        load = threading.Thread(target=produce, args=(plan, prefix, truth))
+        load.start()
+        if plan.hurt:
+            hurt(plan, workers)
+        load.join()
+        findings.drain_s = round(log.wait_committed(60), 1)
+        sleep(0.5)
+        findings.crashes = len(workers.unexpected_exits())
+        findings.details["exits"] = workers.unexpected_exits()
+        workers.finish(10)
+        judge_deliveries(findings, truth, folder, prefix, log.ends(), log.committed())
+        judge_changelog(findings, truth, log.read(changelog, plan.partitions))
+        findings.longest_pause_s = round(findings.longest_pause_s, 1)
+        findings.workers = len(workers.all)
+        findings.ended_themselves = sum(worker.process.poll() == 70 for worker in workers.all)
+        findings.details["events"] = workers.events
+    finally:
+        workers.finish(5)
+        log.close()
+        delete_topics(plan.bootstrap, [*sources, f"{prefix}.out", changelog])
+    return findings
+
+
+def show(plan: Plan, findings: Findings, folder: Path) -> None:
+    """Print the result for a reader."""
+    print(f"seed {plan.seed}: {findings.records} records, {findings.workers} workers")
+    for event in findings.details.get("events", ()):
+        print(f"  {event}")
+    for field in dataclasses.fields(findings):
+        value = getattr(findings, field.name)
+        if field.name not in ("details", "records", "workers"):
+            mark = "VIOLATION" if field.name in findings.violations else ""
+            print(f"{field.name:20} {value:>10} {mark}")
+    for name in ("missing", "wrong", "exits"):
+        if findings.details.get(name):
+            print(f"{name}: {findings.details[name]}")
+    if findings.violations:
+        print(f"logs and journals: {folder}")
+
+
+def main() -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m chaos.transport", description=__doc__.split("\n")[0])
+    parser.add_argument("--bootstrap", default=os.environ.get("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9092"))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=20.0, help="length of the load")
+    parser.add_argument("--rate", type=int, default=800, help="records a second")
+    parser.add_argument("--delay-ms", type=float, default=0.0, help="work per batch")
+    parser.add_argument("--jump", action="store_true", help="also move the fetch position at random")
+    parser.add_argument("--unguarded", action="store_true", help="without lease and fence: it must fail")
+    parser.add_argument("--json", action="store_true", help="one line of JSON instead of text")
+    options = parser.parse_args()
+    plan = Plan(
+        options.bootstrap, options.seed, options.seconds, options.rate,
+        delay_ms=options.delay_ms, guarded=not options.unguarded, jump=options.jump,
+    )  # fmt: skip
+    folder = Path(tempfile.mkdtemp(prefix="rajada-chaos-"))
+    findings = run(plan, folder)
+    if options.json:
+        print(
+            json.dumps({"seed": plan.seed, "violations": findings.violations, **dataclasses.asdict(findings)})
+        )
+    else:
+        show(plan, findings, folder)
+    return 1 if findings.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
