@@ -1,0 +1,24 @@
+-- Set what came of events (spec/dispatch.md, step 7). A row is changed only by a (replay, seq) above its
+-- own; no row, or another organization's: nothing happens.
+-- Parameters: rows json, one object an event, each event once. No rows.
+UPDATE event_log e
+SET status = r.status,
+    outcome = r.outcome,
+    job_id = r.job_id,
+    attempts = r.attempts,
+    last_error = r.last_error,
+    next_attempt_at = to_timestamp(r.next_attempt_at_ms / 1000.0),
+    consumed_by = CASE
+        WHEN 'agent-engine' = ANY (e.consumed_by) THEN e.consumed_by
+        ELSE array_append(e.consumed_by, 'agent-engine')
+    END,
+    outcome_replay = r.replay,
+    outcome_seq = r.seq,
+    updated_at = now()
+FROM json_to_recordset(%(rows)s::json) AS r (
+    event_id uuid, organization_id uuid, replay bigint, seq bigint, status text, outcome text,
+    job_id uuid, attempts integer, last_error text, next_attempt_at_ms bigint
+)
+WHERE e.id = r.event_id
+  AND e.organization_id = r.organization_id
+  AND (r.replay, r.seq) > (coalesce(e.outcome_replay, -1), coalesce(e.outcome_seq, -1))

@@ -1,0 +1,52 @@
+-- Insert or replace whole job rows; a row is replaced only by a (replay, seq) above its own.
+-- Not written: a job whose organization or contact is gone meanwhile, and one whose event already has a
+-- row of another job (another system's; it keeps its row). `running` falls back to `pending` while the
+-- contact has another running row: the CRM may allow one only, and the next outcome sets it right.
+-- Rows that leave `running` come before those that enter it: call it with the former, then the latter.
+-- Parameters: rows json, one object a job, each job once. No rows.
+INSERT INTO job_queue AS q (
+    id, organization_id, contact_id, kind, source_event_id, payload, status, priority, run_after,
+    attempts, max_attempts, last_error, locked_by, locked_at, created_at, outcome_replay, outcome_seq
+)
+SELECT
+    r.id, r.organization_id, r.contact_id, r.kind, r.source_event_id, r.payload::jsonb, s.status,
+    r.priority, to_timestamp(r.run_after_ms / 1000.0), r.attempts, r.max_attempts, r.last_error,
+    CASE WHEN s.status = 'running' THEN 'agent-engine' END,
+    CASE WHEN s.status = 'running' THEN to_timestamp(r.at_ms / 1000.0) END,
+    to_timestamp(r.created_at_ms / 1000.0), r.replay, r.seq
+FROM json_to_recordset(%(rows)s::json) AS r (
+    id uuid, organization_id uuid, contact_id uuid, kind text, source_event_id uuid, payload text,
+    status text, priority integer, run_after_ms bigint, attempts integer, max_attempts integer,
+    last_error text, at_ms bigint, created_at_ms bigint, replay bigint, seq bigint
+)
+CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN r.status = 'running' AND EXISTS (
+            SELECT FROM job_queue o
+            WHERE o.contact_id = r.contact_id AND o.status = 'running' AND o.id <> r.id
+        ) THEN 'pending'
+        ELSE r.status
+    END
+) AS s (status)
+WHERE EXISTS (SELECT FROM organizations g WHERE g.id = r.organization_id)
+  AND (r.contact_id IS NULL OR EXISTS (SELECT FROM contacts c WHERE c.id = r.contact_id))
+  AND NOT EXISTS (
+      SELECT FROM job_queue o
+      WHERE o.organization_id = r.organization_id AND o.source_event_id = r.source_event_id AND o.id <> r.id
+  )
+ON CONFLICT (id) DO UPDATE
+SET contact_id = excluded.contact_id,
+    kind = excluded.kind,
+    payload = excluded.payload,
+    status = excluded.status,
+    priority = excluded.priority,
+    run_after = excluded.run_after,
+    attempts = excluded.attempts,
+    max_attempts = excluded.max_attempts,
+    last_error = excluded.last_error,
+    locked_by = excluded.locked_by,
+    locked_at = excluded.locked_at,
+    outcome_replay = excluded.outcome_replay,
+    outcome_seq = excluded.outcome_seq
+WHERE (excluded.outcome_replay, excluded.outcome_seq)
+    > (coalesce(q.outcome_replay, -1), coalesce(q.outcome_seq, -1))

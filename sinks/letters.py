@@ -1,0 +1,77 @@
+"""The sink's dead letters: outcomes that can't be read or written, with their bytes as they came."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from sinks.batch import Record, dead_letter_headers
+from sinks.failures import Unavailable
+
+log = structlog.get_logger(__name__)
+
+DELIVERY_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """One record to bury: `reason` is a name, `message` a text without personal data."""
+
+    record: Record
+    reason: str
+    message: str
+
+
+class Graveyard:
+    """Writes dead letters and waits until they are durable. Connects with the first one."""
+
+    def __init__(self, bootstrap: str, *, topic: str) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._producer: Producer | None = None
+
+    def bury(self, dead: Sequence[Dead]) -> None:
+        """Returns when all are durable; Unavailable when they are not: bury them again, twice is harmless."""
+        producer = self._connected()
+        failed: list[str] = []
+
+        def told(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                failed.append(error.name())
+
+        now_ms = time.time_ns() // 1_000_000
+        for one in dead:
+            record = one.record
+            headers: list[tuple[str, str | bytes | None]] = [
+                *dead_letter_headers(record, one.reason, one.message, now_ms)
+            ]
+            try:
+                producer.produce(
+                    self._topic, key=record.key, value=record.value, headers=headers, on_delivery=told
+                )
+            except (BufferError, KafkaException) as error:
+                failed.append(type(error).__name__)
+            log.error("outcome_dead", reason=one.reason, partition=record.partition, offset=record.offset)
+        waiting = producer.flush(DELIVERY_S + 1)
+        if failed or waiting:
+            told_why = ", ".join(failed[:3]) or "no answer"
+            raise Unavailable(f"dead letters can't be written to {self._topic} ({told_why})")
+
+    def _connected(self) -> Producer:
+        if self._producer is None:
+            self._producer = Producer(
+                {
+                    "bootstrap.servers": self._bootstrap,
+                    "enable.idempotence": True,
+                    "partitioner": "murmur2_random",
+                    "message.timeout.ms": int(DELIVERY_S * 1000),
+                    # the topic's own limit decides, which lies above the source's
+                    "message.max.bytes": 64 * 1024 * 1024,
+                }
+            )
+        return self._producer

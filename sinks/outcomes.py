@@ -1,0 +1,216 @@
+"""The sink: `dispatch.outcomes` becomes the state of events and jobs in Postgres (spec/dispatch.md, step 7).
+
+One loop: take what is there, write it in one transaction with its offsets, take again. Whatever goes
+wrong, the way back is the same: forget the batch, read the positions from Postgres, go on from there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+import structlog
+
+import status
+from schemas.codec import decode_outcome
+from schemas.errors import BadAvro, NotAvro, Undecodable, UnknownSchema
+from settings import Settings
+from sinks.batch import End, Taken
+from sinks.failures import PositionMoved, Refused, Unavailable
+from sinks.intake import Intake
+from sinks.letters import Dead, Graveyard
+from sinks.writer import Writer
+
+log = structlog.get_logger(__name__)
+
+OUTCOMES: Final = "dispatch.outcomes"
+DEAD_LETTERS: Final = "dispatch.dead"
+GROUP: Final = "rajada-sink"
+NAME: Final = "sink"
+"""The process' name in `rajada status`."""
+
+BATCH: Final = 2_000
+"""Records of one transaction at most."""
+POLL_S: Final = 0.2
+"""How long a quiet loop waits for a record: also how long a stop takes to be seen."""
+FIRST_WAIT_S: Final = 0.1
+LONGEST_WAIT_S: Final = 5.0
+SETTLE_S: Final = 2.0
+
+_REASONS: Final[dict[type[Undecodable], str]] = {
+    NotAvro: "not_avro",
+    UnknownSchema: "unknown_schema",
+    BadAvro: "bad_avro",
+}
+
+
+def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event) -> None:
+    """Apply outcomes until `stop` is set; then finish the batch and leave the group.
+
+    Needs neither Postgres nor Kafka to be up: it waits for them, and says so (log and `rajada status`).
+    Any number of sinks may run: the group shares the partitions out, and Postgres' offsets see to it that
+    nothing is applied twice.
+
+    Args:
+        url: libpq URL of the database.
+        bootstrap: Kafka's host:port list.
+        settings: topic prefix and session timeout.
+        stop: set from another thread or a signal handler.
+    """
+    topic = settings.topic(OUTCOMES)
+    intake = Intake(
+        bootstrap,
+        group=settings.topic(GROUP),
+        topic=topic,
+        session_timeout_s=settings.session_timeout_s,
+    )
+    try:
+        with Writer(url) as writer:
+            graveyard = Graveyard(bootstrap, topic=settings.topic(DEAD_LETTERS))
+            _Sink(topic, intake, writer, graveyard, stop).run()
+    finally:
+        intake.close()
+
+
+class _Sink:
+    """The loop and its state: where each partition stands, and what we last said about ourselves."""
+
+    def __init__(
+        self, topic: str, intake: Intake, writer: Writer, graveyard: Graveyard, stop: threading.Event
+    ) -> None:
+        self._topic = topic
+        self._intake = intake
+        self._writer = writer
+        self._graveyard = graveyard
+        self._stop = stop
+        self._topic_id = ""
+        self._positions: dict[int, int] = {}
+        self._wait_s = FIRST_WAIT_S
+        self._failed = False
+        self._settled_at = 0.0
+        self._said: tuple[str, str] | None = None
+
+    def run(self) -> None:
+        """Until stopped."""
+        while not self._stop.is_set():
+            try:
+                self._step()
+            except PositionMoved as moved:
+                log.info("sink_position_moved", reason=str(moved))
+                self._intake.stale = True
+            except Unavailable as away:
+                self._wait(str(away))
+
+    def _step(self) -> None:
+        if self._intake.stale:
+            self._restart()
+        elif batch := self._taken():
+            self._write(batch)
+            self._well()
+        elif not self._failed or time.monotonic() > self._settled_at:
+            self._writer.check()
+            self._well()
+        if self._topic_id:
+            self._intake.watch(self._topic_id)
+        self._writer.upkeep()
+
+    def _restart(self) -> None:
+        """Read the positions from Postgres and start there, or wait for the group to give us partitions."""
+        self._topic_id = self._intake.topic_id()
+        partitions = self._intake.partitions
+        if not partitions:
+            if partitions is not None:
+                self._well()  # more sinks than partitions, or between two assignments
+            self._intake.idle(POLL_S)
+            return
+        self._positions = self._writer.positions(self._topic_id, self._topic, partitions)
+        self._intake.start(self._positions)
+        # After a failure a quiet moment proves nothing: what failed may still be on its way to us.
+        self._settled_at = time.monotonic() + SETTLE_S
+
+    def _taken(self) -> list[Taken]:
+        """What came; what can't be read is buried first, and its offset moves with the others."""
+        batch: list[Taken] = []
+        dead: list[Dead] = []
+        for came in self._intake.take(BATCH, POLL_S):
+            if isinstance(came, End):
+                batch.append(Taken(came.partition, came.offset))
+                continue
+            outcome = None
+            try:
+                outcome = decode_outcome(came.value or b"")
+            except Undecodable as undecodable:
+                dead.append(Dead(came, _REASONS[type(undecodable)], str(undecodable)))
+            batch.append(Taken(came.partition, came.offset + 1, outcome, came))
+        if dead:
+            self._graveyard.bury(dead)
+        return self._worthwhile(batch)
+
+    def _worthwhile(self, batch: list[Taken]) -> list[Taken]:
+        """Nothing when it would neither write a row nor move an offset: an end that was reached before."""
+        if any(taken.next_offset != self._positions[taken.partition] for taken in batch):
+            return batch
+        return []
+
+    def _write(self, batch: Sequence[Taken]) -> None:
+        """Write a batch, halving it around whatever Postgres refuses until one outcome is to blame."""
+        try:
+            moved = self._writer.write(self._topic_id, batch, self._positions)
+        except Refused as refused:
+            self._divide(batch, refused)
+        else:
+            self._moved(moved)
+
+    def _divide(self, batch: Sequence[Taken], refused: Refused) -> None:
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            self._write(batch[:middle])
+            self._write(batch[middle:])
+        elif refused.timed_out:
+            raise Unavailable(str(refused)) from refused  # slow, not wrong: it would never fit a dead letter
+        else:
+            self._last_chance(batch[0])
+
+    def _last_chance(self, taken: Taken) -> None:
+        """Once more, since a row that it needs may have gone while it was written; then it is dead."""
+        try:
+            moved = self._writer.write(self._topic_id, [taken], self._positions)
+        except Refused as refused:
+            if taken.record is None:
+                raise Unavailable(str(refused)) from refused  # only an offset: not the row's fault
+            self._graveyard.bury([Dead(taken.record, "refused_by_postgres", str(refused))])
+            moved = self._writer.write(
+                self._topic_id, [Taken(taken.partition, taken.next_offset)], self._positions
+            )
+        self._moved(moved)
+
+    def _moved(self, moved: Mapping[int, int]) -> None:
+        self._positions |= moved
+        self._intake.commit(moved)
+
+    def _wait(self, reason: str) -> None:
+        """Say what is missing and wait a while, longer each time; the batch is read again afterwards."""
+        if self._say("waiting", reason):
+            log.warning("sink_waiting", reason=reason)
+        until = time.monotonic() + self._wait_s
+        while (left := until - time.monotonic()) > 0 and not self._stop.is_set():
+            self._intake.hold(min(left, POLL_S))
+        self._failed = True
+        self._wait_s = min(self._wait_s * 2, LONGEST_WAIT_S)
+
+    def _well(self) -> None:
+        """All is written that came, or nothing came."""
+        self._failed = False
+        self._wait_s = FIRST_WAIT_S
+        if self._say("ready"):
+            log.info("sink_ready", topic=self._topic)
+
+    def _say(self, state: Literal["ready", "waiting"], reason: str = "") -> bool:
+        """Tell the supervisor, and whether that is news."""
+        if self._said == (state, reason):
+            return False
+        self._said = (state, reason)
+        status.report(NAME, state, reason)
+        return True
