@@ -1,0 +1,35 @@
+"""Fixtures of the end-to-end tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from ops.clinic import Connection
+from tests.e2e.processes import Processes
+
+MakeProcesses = Callable[..., Processes]
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[Connection]:
+    """A connection to the test's database, each statement its own transaction."""
+    with psycopg.connect(database, autocommit=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def processes(tmp_path: Path, kafka: str, database: str, prefix: str) -> Iterator[MakeProcesses]:
+    """Makes the processes with further settings; they are ended after the test."""
+    made: list[Processes] = []
+
+    def make(**settings: str) -> Processes:
+        made.append(Processes(tmp_path, kafka, database, prefix, **settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()

@@ -1,0 +1,105 @@
+"""The real processes of the main path, started, killed and restarted by tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import status
+
+READY_S = 45.0
+RAJADA = [sys.executable, "-c", "from ops.cli import main; main()"]
+COMMANDS: dict[str, list[str]] = {
+    "relay": [*RAJADA, "relay"],
+    "worker": [sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web"],
+    "sink": [*RAJADA, "sink"],
+}
+NAMES = tuple(COMMANDS)
+
+
+class Processes:
+    """Relay, worker and sink of one installation."""
+
+    def __init__(self, folder: Path, kafka: str, database: str, prefix: str, **settings: str) -> None:
+        self._folder = folder
+        self._status = folder / "status"
+        name = f"e2e_{prefix.rstrip('.')}"
+        self.environment = {
+            **os.environ,
+            "KAFKA_BOOTSTRAP_SERVERS": kafka,
+            "DATABASE_URL": database,
+            "RAJADA_TOPIC_PREFIX": prefix,
+            "RAJADA_SLOT": name,
+            "RAJADA_PUBLICATION": name,
+            "RAJADA_HOME": str(folder),
+            "RAJADA_STATUS_DIR": str(self._status),
+            "RAJADA_LOG_FORMAT": "json",
+            "RAJADA_SESSION_TIMEOUT_S": "3",
+            **settings,
+        }
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, *names: str) -> None:
+        """Start these (default: all) and wait until they are ready."""
+        for name in names or NAMES:
+            self.spawn(name)
+        for name in names or NAMES:
+            self.wait_ready(name)
+
+    def spawn(self, name: str) -> None:
+        """Start one without waiting."""
+        status.forget(self._status, name)
+        with self.log(name).open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                COMMANDS[name], env=self.environment, stdout=log, stderr=log, cwd=Path(__file__).parents[2]
+            )
+
+    def wait_ready(self, name: str) -> None:
+        """Wait until a process says so; fails with its log when it dies or takes too long."""
+        process, deadline = self._running[name], time.monotonic() + READY_S
+        while time.monotonic() < deadline:
+            said = status.read(self._status, name)
+            if said is not None and said.state == "ready" and said.pid == process.pid:
+                return
+            if process.poll() is not None:
+                break
+            time.sleep(0.05)
+        tail = self.log(name).read_text(errors="replace")[-3_000:]
+        raise AssertionError(f"{name} is not ready (exit code {process.poll()}):\n{tail}")
+
+    def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal and wait for the end."""
+        process = self._running[name]
+        process.send_signal(how)
+        process.wait(30)
+
+    def alive(self) -> Sequence[str]:
+        """Names of those that run."""
+        return [name for name, process in self._running.items() if process.poll() is None]
+
+    def ensure_alive(self) -> None:
+        """Restart what died, as the supervisor does."""
+        for name in self._running.keys() - set(self.alive()):
+            self.spawn(name)
+
+    def stop(self) -> None:
+        """End all of them, gracefully first."""
+        for process in self._running.values():
+            if process.poll() is None:
+                process.terminate()
+        for process in self._running.values():
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def log(self, name: str) -> Path:
+        """The log file of a process."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return self._folder / f"{name}.log"

@@ -1,0 +1,22 @@
+"""Waiting for what the system does in its own time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ops.clinic import Connection
+
+
+def until(condition: Callable[[], object], seconds: float = 30.0, every: float = 0.02) -> None:
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(every)
+
+
+def value(connection: Connection, query: str, *parameters: object) -> object:
+    """The single value that a query gives; None without a row."""
+    row = connection.execute(query, parameters).fetchone()  # type: ignore[arg-type]
+    return None if row is None else row[0]
