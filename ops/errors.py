@@ -45,3 +45,18 @@ class StartFailed(OpsError):
     """A process of the stack died again and again, or did not become ready in time."""
 
     exit_code: ClassVar[int] = 8
+
+
+UNEXPECTED = 1
+"""Exit code of an error that nobody foresaw: a defect of Rajada."""
+
+
+def exit_code_of(error: BaseException) -> int:
+    """The exit code of the `rajada` command for `error`.
+
+    0 well, 1 a defect, 2 wrong usage, 3 an error with advice, and of those: 4 nothing runs, 5 it runs
+    already, 6 this machine lacks something, 7 a given server is away or unfit, 8 a process did not start.
+    """
+    if isinstance(error, OpsError):
+        return error.exit_code
+    return OpsError.exit_code if isinstance(error, RajadaError) else UNEXPECTED

@@ -21,6 +21,8 @@ LAYOUT_VERSION = 1
 
 MARKER = "rajada.json"
 _KIND = "rajada data folder"
+_MADE_BEFORE = frozenset({"worker"})
+"""A worker that was started alone, on given servers, leaves this in a folder that nobody marked."""
 LEAST_FREE_BYTES = 1 << 30
 """Kafka's and Postgres' first files and a day of their logs; a disk that runs full stops both."""
 
@@ -114,7 +116,7 @@ def _own(root: Path) -> None:
     if (root / MARKER).exists():
         _check_marker(root)
         return
-    if any(root.iterdir()):
+    if any(entry.name not in _MADE_BEFORE for entry in root.iterdir()):
         raise FolderRefused(
             f"{root} holds files, but no {MARKER}: it isn't a data folder of Rajada, so nothing is written "
             "there. Set RAJADA_HOME to an empty or new folder."

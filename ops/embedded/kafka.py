@@ -32,7 +32,7 @@ class EmbeddedKafka(Server):
 
     name: ClassVar[str] = "kafka"
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
-    died_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    died_signal = signal.SIGTERM
 
     def __init__(
         self,
@@ -46,8 +46,12 @@ class EmbeddedKafka(Server):
         self._java = java
         self.heap_mb = heap_mb
         self._extra_flags = extra_flags
+        if extra_flags:
+            self.died_signal = (
+                signal.SIGKILL
+            )  # a training whose trainer is gone would dump its archive for nobody
         self._jars: tuple[Path, ...] = ()
-        self._port = 0
+        self._port = self._controller_port = 0
 
     @property
     def java(self) -> Java:
@@ -114,20 +118,21 @@ class EmbeddedKafka(Server):
 
     def _prepare(self) -> None:
         self.resolve()
-        ports = ports_for(("kafka", "kafka_controller"), self.folder.ports)
-        self._port, controller = ports["kafka"], ports["kafka_controller"]
+        if not self._keeps_port:
+            ports = ports_for(("kafka", "kafka_controller"), self.folder.ports)
+            self._port, self._controller_port = ports["kafka"], ports["kafka_controller"]
         self._file("log4j2.properties").write_text(LOGGING)
         data = self._file("data")
-        self._file("server.properties").write_text(properties(self._port, controller, data))
+        self._file("server.properties").write_text(properties(self._port, self._controller_port, data))
         if not (data / "meta.properties").exists():
-            self._format(data, controller)
+            self._format(data)
 
-    def _format(self, data: Path, controller: int) -> None:
+    def _format(self, data: Path) -> None:
         """Lay out the data folder; under another name first, so that half a layout is never taken for one."""
         draft = self._file("data.new")
         shutil.rmtree(draft, ignore_errors=True)
         file = self._file("format.properties")
-        file.write_text(properties(self._port, controller, draft))
+        file.write_text(properties(self._port, self._controller_port, draft))
         # with "=": one in 64 random ids starts with "-", which would be read as an option
         arguments = ["format", f"--cluster-id={new_cluster_id()}", "-c", str(file), "--standalone"]
         done = subprocess.run(

@@ -43,7 +43,7 @@ class EmbeddedPostgres(Server):
 
     name: ClassVar[str] = "postgres"
     stop_signal: ClassVar[signal.Signals] = signal.SIGINT
-    died_signal: ClassVar[signal.Signals] = signal.SIGINT
+    died_signal = signal.SIGINT
 
     def __init__(
         self,
@@ -132,7 +132,8 @@ class EmbeddedPostgres(Server):
             self._programs = find_programs(
                 self._choice, self.identity, self._place.folder / "programs", _major_of(self.data)
             )
-        self._port = ports_for((self.name,), self.folder.ports)[self.name]
+        if not self._keeps_port:
+            self._port = ports_for((self.name,), self.folder.ports)[self.name]
         if not (self.data / "PG_VERSION").exists():
             self._initialise(self._place)
         elif self.pid is None:

@@ -33,7 +33,7 @@ class Server(ABC):
 
     name: ClassVar[str]
     stop_signal: ClassVar[signal.Signals]
-    died_signal: ClassVar[signal.Signals]
+    died_signal: signal.Signals
     """What the system sends it when we die without a word."""
 
     def __init__(self, folder: DataFolder | Path | str) -> None:
@@ -46,6 +46,8 @@ class Server(ABC):
             "use another RAJADA_HOME.",
         )
         self._process: subprocess.Popen[bytes] | None = None
+        self._keeps_port = False
+        """Clients may know the port by now: after a crash the server comes back on it or not at all."""
         self.identity: Identity = OURSELVES
 
     # -- what a server says of itself
@@ -102,6 +104,7 @@ class Server(ABC):
             folder=Path("/"),
             identity=self.identity,
         )
+        self._keeps_port = True
         started = identify(self._process.pid)
         write_json(self._pid_file, {"pid": started.pid, "started": started.started})
         return self._process
@@ -133,6 +136,7 @@ class Server(ABC):
         by_itself = True
         if self._process is not None:
             by_itself = stop(self._process, self.stop_signal, deadline_s)
+        self._keeps_port = False
         self._pid_file.unlink(missing_ok=True)
         self._lock.release()
         return by_itself

@@ -1,0 +1,59 @@
+"""The `rajada` command: what there is to run, and how an error is told.
+
+Only the registration is here; each command imports what it needs when it is run, so that `rajada --help`
+is quick. Exit codes: `ops.errors.exit_code_of`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from ops.commands import processes, stack
+from ops.errors import exit_code_of
+
+app = typer.Typer(
+    name="rajada",
+    help="Turns bursts of customer messages into one job each: Postgres event log, Kafka, and back.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+_STACK = "The whole stack"
+_PARTS = "Its parts, one at a time"
+
+app.command("up", rich_help_panel=_STACK)(stack.up)
+app.command("down", rich_help_panel=_STACK)(stack.down)
+app.command("status", rich_help_panel=_STACK)(stack.status)
+app.command("logs", rich_help_panel=_STACK)(stack.logs)
+app.command("relay", rich_help_panel=_PARTS)(processes.relay)
+app.command("sink", rich_help_panel=_PARTS)(processes.sink)
+app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
+app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
+
+
+def main() -> None:
+    """Run the command line; an error is told in red without a traceback, unless RAJADA_DEBUG is set."""
+    try:
+        app()
+    except Exception as error:
+        if os.environ.get("RAJADA_DEBUG"):
+            raise
+        typer.secho(_told(error), fg=typer.colors.RED, err=True)
+        sys.exit(exit_code_of(error))
+
+
+def _told(error: Exception) -> str:
+    """The message of an error of ours; of any other its kind too, and how to see where it comes from."""
+    from settings import RajadaError
+
+    if isinstance(error, RajadaError):
+        return str(error)
+    return f"{type(error).__name__}: {error}\nRAJADA_DEBUG=1 shows where this comes from."
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""`rajada relay`, `sink`, `topics`, `migrate`: the pipeline's processes and preparations, one at a time."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from settings import Settings
+
+topics = typer.Typer(help="Make the topics, or check them against what they must be.", no_args_is_help=True)
+
+
+def relay() -> None:
+    """Publish the event log from Postgres to Kafka, until SIGTERM or Ctrl-C."""
+    from db.relay import run_relay
+    from ops.endpoints import bootstrap_of, database_of
+
+    settings = _begin()
+    run_relay(database_of(settings), bootstrap_of(settings), settings, _stopped_by_signals())
+
+
+def sink() -> None:
+    """Bring outcomes from Kafka back to Postgres, until SIGTERM or Ctrl-C."""
+    from ops.endpoints import bootstrap_of, database_of
+    from sinks.outcomes import run_sink
+
+    settings = _begin()
+    run_sink(database_of(settings), bootstrap_of(settings), settings, _stopped_by_signals())
+
+
+def migrate() -> None:
+    """Bring the database to the shape Rajada needs; an existing CRM gets our additions only."""
+    from db.migrate import migrate as apply
+    from ops.endpoints import database_of
+    from ops.given import shown, whose_tables
+
+    url = database_of(_begin())
+    crm = whose_tables(url)
+    applied = apply(url, crm=crm)
+    for name in applied:
+        typer.echo(f"applied {name}")
+    kind = "an existing CRM's database" if crm == "existing" else "our own tables"
+    typer.echo(f"{shown(url)} is up to date ({kind}).")
+
+
+@topics.command("ensure")
+def ensure() -> None:
+    """Make the topics that are missing; those that exist are left as they are."""
+    from ops.endpoints import bootstrap_of
+    from streams.topics import ensure_topics
+
+    settings = _begin()
+    made = ensure_topics(bootstrap_of(settings), settings)
+    typer.echo("\n".join(f"made {name}" for name in made) or "All topics are there.")
+
+
+@topics.command("check")
+def check() -> None:
+    """Tell where the topics differ from what they must be; nothing is changed. Exit code 3 if they do."""
+    from ops.endpoints import bootstrap_of
+    from streams.topics import check_topics
+
+    settings = _begin()
+    drifts = check_topics(bootstrap_of(settings), settings)
+    for drift in drifts:
+        typer.echo(str(drift))
+    if drifts:
+        raise typer.Exit(3)
+    typer.echo("All topics are as they must be.")
+
+
+def _begin() -> Settings:
+    from logs import configure_logging
+    from settings import get_settings
+
+    settings = get_settings()
+    configure_logging(settings)
+    return settings
+
+
+def _stopped_by_signals() -> threading.Event:
+    """An event that SIGTERM and SIGINT set; a second one ends the process at once."""
+    stop = threading.Event()
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, asked)
+    return stop

@@ -1,0 +1,198 @@
+"""`rajada up`, `down`, `status`, `logs`: the stack of a data folder."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ops.embedded.folder import DataFolder
+    from ops.supervision.run_file import RunFile
+    from settings import Settings
+
+_POLL_S = 0.1
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def up(
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Return when all is ready; go on behind.")
+    ] = False,
+    json: Json = False,
+    servers_only: Annotated[
+        bool, typer.Option("--servers-only", help="Kafka, Postgres, tables and topics; no processes of ours.")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option(help="With --detach: seconds to wait for all to be ready.")
+    ] = 180.0,
+) -> None:
+    """Start Kafka, Postgres and the pipeline in the data folder, and keep them up.
+
+    KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL name servers to be used instead of the embedded ones. Ctrl-C
+    stops everything in order; a second one kills what still stops.
+    """
+    from rich.console import Console
+
+    from ops.progress import JsonLine, progress_for
+    from settings import get_settings
+
+    console = Console(highlight=False)
+    progress = JsonLine(console) if json else progress_for(console)
+    if detach:
+        from ops.detached import start_detached
+
+        start_detached(get_settings(), progress, servers_only=servers_only, timeout_s=timeout)
+        return
+    from ops.up import Up
+
+    Up(get_settings(), progress, servers_only=servers_only).run()
+
+
+def down(
+    delete_data: Annotated[
+        bool, typer.Option("--delete-data", help="Delete the data folder afterwards.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before deleting.")] = False,
+) -> None:
+    """Stop what runs in the data folder, in order and without loss; fine when nothing runs."""
+    from ops.embedded.folder import find_folder
+    from settings import get_settings
+
+    settings = get_settings()
+    folder = find_folder(settings.home)
+    if folder is None:
+        typer.echo(f"Nothing runs in {settings.home.absolute()}: there is no data folder.")
+        return
+    if delete_data and not yes:
+        typer.confirm(f"Delete {folder.root} with all its messages and tables?", abort=True)
+    typer.echo(_stop(folder, settings))
+    if delete_data:
+        from ops.embedded.postgres_place import remove_place
+
+        remove_place(folder.postgres)
+        shutil.rmtree(folder.root)
+        typer.echo(f"Deleted {folder.root}.")
+
+
+def status(json: Json = False) -> None:
+    """Show what runs: state, process, since when, restarts, where it listens. Exit code 4 if nothing does."""
+    from rich.console import Console
+
+    from ops.embedded.folder import find_folder
+    from ops.endpoints import running
+    from ops.errors import NotRunning
+    from ops.progress import run_as_json, summary
+    from ops.supervision.run_file import read_run_file
+    from settings import get_settings
+
+    settings = get_settings()
+    run, home = running(settings), settings.home.absolute()
+    if run is None:
+        if json:
+            typer.echo('{"state":"stopped"}')
+        folder = find_folder(home)
+        last = read_run_file(folder) if folder is not None else None
+        why = f" The last start failed: {last.error}" if last is not None and last.error else ""
+        raise NotRunning(f"Nothing runs in {home}; `rajada up` starts it.{why}")
+    if json:
+        typer.echo(run_as_json(run, home))
+        return
+    console = Console(highlight=False)
+    console.print(_table(run, time.time()))
+    for line in summary(run, home)[1:4]:
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def logs(
+    name: Annotated[str, typer.Argument(help="kafka, postgres, relay, worker, sink, supervisor, …")],
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")
+    ] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines.")] = 50,
+) -> None:
+    """Show the end of a process' log."""
+    from ops.embedded.folder import find_folder
+    from ops.errors import NotRunning
+    from ops.supervision.log_files import follow as follow_log
+    from ops.supervision.log_files import last_lines
+    from settings import get_settings
+
+    folder = find_folder(get_settings().home)
+    known = sorted(file.stem for file in folder.logs.glob("*.log")) if folder is not None else []
+    if folder is None or name not in known:
+        raise NotRunning(
+            f"There is no log of {name!r}" + (f"; there are {', '.join(known)}." if known else " yet.")
+        )
+    file = folder.logs / f"{name}.log"
+    for line in last_lines(file, lines):
+        typer.echo(line)
+    if follow:
+        for text in follow_log(file):
+            typer.echo(text, nl=False)
+
+
+def _stop(folder: DataFolder, settings: Settings) -> str:
+    """End the supervisor of a folder, or what a killed one left; returns what was done."""
+    from ops.embedded.folder import Lock
+    from ops.endpoints import running
+    from ops.errors import StartFailed
+    from ops.supervision.run_file import clean_up
+
+    run = running(settings)
+    if run is None:
+        with Lock(folder.lock, f"A start in {folder.root} is just beginning; try again in a moment."):
+            ended = clean_up(folder)
+        left = f"Ended what a killed run had left: {', '.join(ended)}." if ended else ""
+        return left or f"Nothing runs in {folder.root}."
+    begun = time.monotonic()
+    longest = settings.stop_deadline_s * (len(run.units) + 1)
+    _signal(run, signal.SIGTERM)
+    while run.supervisor.alive:
+        if time.monotonic() - begun > longest:
+            raise StartFailed(
+                f"The supervisor (process {run.supervisor_pid}) still stops after {longest:.0f} s; `rajada "
+                "logs supervisor` tells what it waits for. Kill it and run `rajada down` again if it hangs."
+            )
+        time.sleep(_POLL_S)
+    return f"Stopped in {time.monotonic() - begun:.1f} s."
+
+
+def _signal(run: RunFile, number: signal.Signals) -> None:
+    import contextlib
+    import os
+
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(run.supervisor_pid, number)
+
+
+def _table(run: RunFile, now: float) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("NAME", "STATE", "PID", "SINCE", "RESTARTS", "LISTENS"):
+        table.add_column(title, justify="right" if title in {"PID", "RESTARTS"} else "left")
+    for unit in run.units:
+        table.add_row(
+            unit.name,
+            unit.state,
+            str(unit.pid or ""),
+            _ago(now - unit.since),
+            str(unit.restarts or ""),
+            unit.listens or unit.reason.partition("\n")[0],
+        )
+    return table
+
+
+def _ago(seconds: float) -> str:
+    """A span in its largest unit: 12 s, 5 min, 3 h, 2 d."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

@@ -1,0 +1,125 @@
+"""What `rajada up` runs, in its order: servers, what prepares them, then the processes of the pipeline."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import status
+from ops.embedded.folder import DataFolder
+from ops.embedded.kafka import EmbeddedKafka
+from ops.embedded.postgres import EmbeddedPostgres
+from ops.given import check_kafka, check_postgres, shown, whose_tables
+from ops.supervision.units import Program, ServerUnit, Step, Unit
+from settings import Settings
+
+DATABASE = "rajada"
+"""The database that is made in an embedded Postgres."""
+
+
+class Stack:
+    """The units of one installation, and where its servers listen."""
+
+    def __init__(self, settings: Settings, folder: DataFolder, *, servers_only: bool = False) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._kafka = (
+            None
+            if settings.kafka_bootstrap_servers
+            else EmbeddedKafka(folder, java=settings.java, heap_mb=settings.kafka_heap_mb)
+        )
+        self._postgres = None if settings.database_url else EmbeddedPostgres(folder, choice=settings.postgres)
+        self.units: list[Unit] = [
+            self._kafka_unit(),
+            self._postgres_unit(),
+            Step("migrations", self._migrate, after=("postgres",)),
+            Step("topics", self._topics, after=("kafka",)),
+        ]
+        if not servers_only:
+            self.units += self._processes()
+        if self._kafka is not None:
+            self.units.append(self._training(self._kafka))
+
+    @property
+    def kafka(self) -> str:
+        """Bootstrap servers; those of the embedded Kafka are known once it is prepared."""
+        return self._settings.kafka_bootstrap_servers or (self._kafka.bootstrap if self._kafka else "")
+
+    @property
+    def database_url(self) -> str:
+        """URL of the database; that of the embedded Postgres is known once it is prepared."""
+        return self._settings.database_url or (self._postgres.url_of(DATABASE) if self._postgres else "")
+
+    # -- servers
+    def _kafka_unit(self) -> Unit:
+        if self._kafka is not None:
+            return ServerUnit(self._kafka)
+        return Step("kafka", lambda: check_kafka(self.kafka), listens=lambda: self.kafka)
+
+    def _postgres_unit(self) -> Unit:
+        if self._postgres is not None:
+            return ServerUnit(self._postgres)
+        url = self.database_url
+        return Step("postgres", lambda: check_postgres(url), listens=lambda: shown(url))
+
+    def _training(self, kafka: EmbeddedKafka) -> Unit:
+        """Once everything else is up: make Kafka's next start quicker."""
+        settings = self._settings
+        home, heap = str(self._folder.root), str(settings.kafka_heap_mb)
+        return Program(
+            "training",
+            [sys.executable, "-m", "ops.embedded.training", home, settings.java, heap],
+            log=self._folder.logs / "training.log",
+            status_folder=self._folder.status,
+            environment=lambda: os.environ,
+            after=tuple(unit.name for unit in self.units),
+            once=True,
+            needless=lambda: kafka.archive.exists(),
+            nice=19,
+        )
+
+    # -- what prepares them
+    def _migrate(self) -> str:
+        from db.migrate import migrate
+
+        if self._postgres is not None:
+            self._postgres.ensure_database(DATABASE)
+        applied = migrate(self.database_url, crm=whose_tables(self.database_url))
+        return f"{len(applied)} applied" if applied else "up to date"
+
+    def _topics(self) -> str:
+        from streams.topics import ensure_topics
+
+        made = ensure_topics(self.kafka, self._settings)
+        return f"{len(made)} made" if made else "all there"
+
+    # -- the processes of the pipeline
+    def _processes(self) -> list[Unit]:
+        level = self._settings.log_level.lower()
+        faust = [sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web", "-l", level]
+        rajada = [sys.executable, "-m", "ops.cli"]
+        return [
+            self._program("relay", [*rajada, "relay"]),
+            self._program("worker", faust),
+            self._program("sink", [*rajada, "sink"]),
+        ]
+
+    def _program(self, name: str, command: list[str]) -> Program:
+        return Program(
+            name,
+            command,
+            log=self._folder.logs / f"{name}.log",
+            status_folder=self._folder.status,
+            environment=self._environment,
+            after=("kafka", "postgres", "migrations", "topics"),
+        )
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "KAFKA_BOOTSTRAP_SERVERS": self.kafka,
+            "DATABASE_URL": self.database_url,
+            "RAJADA_HOME": str(self._folder.root),
+            "PYTHONUNBUFFERED": "1",
+            status.STATUS_DIR: str(self._folder.status),
+        }
