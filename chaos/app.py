@@ -21,7 +21,7 @@ from typing import Any
 import faust
 import orjson
 
-from streams.transport import Batched, Record, Table, create_table, each_batch, vital
+from streams.transport import Batched, Record, Table, create_table, each_batch, producer, vital
 
 ID = os.environ["CHAOS_ID"]
 WORKER = int(os.environ.get("CHAOS_WORKER", "0"))
@@ -59,6 +59,8 @@ counts: Table[dict[str, Any]] = create_table(
     app, "counts", partitions=PARTITIONS, encode=orjson.dumps, decode=orjson.loads
 )
 counts.fenced = GUARDED
+if not GUARDED:
+    producer.MESSAGE_TIMEOUT = 100.0  # what lay in the queue while the process was stopped is written, too
 journal = os.open(FOLDER / f"processed-{WORKER}.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
 owned: set[int] = set()

@@ -1,0 +1,126 @@
+"""A table's state covers a growing prefix of its changelog and never goes back."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+import pytest
+
+from streams.transport import NotOwned
+from streams.transport.state import State
+
+
+class Change(NamedTuple):
+    offset: int
+    key: bytes
+    value: bytes | None
+
+
+def changes(start, *pairs):
+    return [Change(start + i, key, value) for i, (key, value) in enumerate(pairs)]
+
+
+@pytest.fixture
+def state():
+    state = State(bytes.decode)
+    state.assign([0, 1])
+    return state
+
+
+def test_recovery_applies_records_in_order_and_deletes_by_tombstones(state):
+    first = changes(0, (b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"b", None), (b"never", None))
+    assert state.apply(0, 0, 5, True, first)
+    assert dict(state.items(0)) == {b"a": "3"}
+    assert (state.get(b"a"), state.get(b"a", 0), state.get(b"a", 1), state.get(b"b")) == (
+        "3",
+        "3",
+        None,
+        None,
+    )
+    assert len(state) == 1
+
+
+def test_an_empty_state_accepts_only_the_range_where_reading_began(state):
+    assert not state.apply(0, 5, 6, False, changes(5, (b"a", b"1")))
+    assert state.apply(0, 5, 6, True, changes(5, (b"a", b"1")))
+    assert not state.apply(0, 8, 9, False, changes(8, (b"a", b"2"))), "a gap"
+    assert state.apply(0, 6, 9, False, changes(8, (b"a", b"2"))), "compaction leaves holes inside a range"
+    assert state.at(0).covered == 9
+
+
+def test_what_is_covered_is_not_applied_again(state):
+    state.apply(0, 0, 3, True, changes(0, (b"a", b"1"), (b"b", b"2"), (b"a", None)))
+    assert state.apply(0, 0, 4, False, changes(0, (b"a", b"1"), (b"b", b"2"), (b"a", None), (b"c", b"3")))
+    assert dict(state.items(0)) == {b"b": "2", b"c": "3"}
+
+
+def test_a_partition_that_is_not_assigned_takes_nothing(state):
+    assert not state.apply(7, 0, 1, True, changes(0, (b"a", b"1")))
+    with pytest.raises(NotOwned, match=r"partition 7 is not ours \(owned: \[0, 1\]\)"):
+        state.put(b"a", "1", 7)
+    assert list(state.items(7)) == []
+    assert state.get(b"a", 7) is None
+
+
+def test_put_is_seen_at_once_and_flushed_once(state):
+    state.put(b"a", "1", 0)
+    state.put(b"a", "2", 0)
+    state.put(b"b", "x", 1)
+    state.put(b"b", None, 1)
+    assert (state.get(b"a"), state.get(b"b")) == ("2", None)
+    taken = state.take_dirty()
+    assert {p: list(keys) for p, (_, keys) in taken.items()} == {0: [b"a"], 1: [b"b"]}
+    assert state.take_dirty() == {}
+
+
+def test_the_same_key_in_two_partitions_has_two_values(state):
+    state.put(b"a", "zero", 0)
+    state.put(b"a", "one", 1)
+    assert (state.get(b"a", 0), state.get(b"a", 1)) == ("zero", "one")
+    assert len(state) == 2
+
+
+def test_partitions_that_stay_keep_their_state_and_others_are_forgotten(state):
+    state.apply(0, 0, 1, True, changes(0, (b"a", b"1")))
+    state.apply(1, 0, 1, True, changes(0, (b"b", b"2")))
+    assert state.assign([1, 2]) == {2}
+    assert (state.get(b"a"), state.get(b"b")) == (None, "2")
+    assert state.assign([0, 1]) == {0}, "a partition that comes back starts empty"
+    assert list(state.items(0)) == []
+
+
+def test_state_that_was_never_flushed_is_read_again(state):
+    state.apply(0, 0, 1, True, changes(0, (b"a", b"1")))
+    state.put(b"a", "ahead of the changelog", 0)
+    assert state.assign([0, 1]) == {0, 1}
+    assert state.get(b"a") is None
+    assert state.take_dirty() == {}
+
+
+def test_any_cutting_and_repeating_of_a_changelog_gives_the_same_state():
+    """Rebalances cut recovery anywhere, repeat ranges, and hand over older ones late."""
+    for seed in range(300):
+        dice = random.Random(seed)
+        keys = [b"a", b"b", b"c", b"d"]
+        log = [
+            Change(offset, dice.choice(keys), dice.choice([None, b"%d" % offset]))
+            for offset in range(60)
+            if dice.random() < 0.8
+        ]
+        expected = {}
+        for change in log:
+            expected[change.key] = change.value
+        state = State(bytes)
+        state.assign([0])
+        position = 0
+        while position < 60:
+            if dice.random() < 0.1:
+                state.assign([0])
+                position = state.at(0).covered or 0
+            start = position if dice.random() < 0.8 else max(0, position - dice.randint(1, 20))
+            end = min(60, start + dice.randint(1, 15))
+            part = [change for change in log if start <= change.offset < end]
+            assert state.apply(0, start, end, start == 0, part)
+            position = max(position, end)
+        assert dict(state.items(0)) == {k: v for k, v in expected.items() if v is not None}, seed
