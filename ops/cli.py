@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from ops.commands import processes, stack
+from ops.commands import processes, produce, stack
 from ops.errors import exit_code_of
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
 
 _STACK = "The whole stack"
 _PARTS = "Its parts, one at a time"
+_TOOLS = "Tools"
 
 app.command("up", rich_help_panel=_STACK)(stack.up)
 app.command("down", rich_help_panel=_STACK)(stack.down)
@@ -32,6 +33,7 @@ app.command("logs", rich_help_panel=_STACK)(stack.logs)
 app.command("relay", rich_help_panel=_PARTS)(processes.relay)
 app.command("sink", rich_help_panel=_PARTS)(processes.sink)
 app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
+app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
 
 
