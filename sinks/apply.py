@@ -115,7 +115,8 @@ def rows_of(outcomes: Sequence[Outcome]) -> Rows:
     jobs: dict[str, JobRow] = {}
     told: set[tuple[object, ...]] = set()
     for n, outcome in enumerate(outcomes):
-        if outcome.outcome != DEDUPLICATED:
+        # an outcome without an organization is the platform's own, and no row is
+        if outcome.organization_id and outcome.outcome != DEDUPLICATED:
             for event in outcome.events:
                 key = (outcome.organization_id, event.event_id)
                 known = events.get(key)
