@@ -57,10 +57,13 @@ class _Held:
 class Agenda:
     """Timers and held windows of the partitions that are owned."""
 
-    def __init__(self, contacts: Contacts, source: Source, clocks: Clocks) -> None:
+    def __init__(
+        self, contacts: Contacts, source: Source, clocks: Clocks, written_below: Callable[[int], int]
+    ) -> None:
         self._contacts = contacts
         self._source = source
         self._clocks = clocks
+        self._written_below = written_below
         self._timers = Timers()
         self._held: dict[int, list[_Held]] = {}
         self._newest_ms: dict[int, int] = {}
@@ -154,4 +157,8 @@ class Agenda:
         due.append(found)
 
     def _progress(self, partition: int) -> Progress:
-        return Progress(self._source.applied(partition), self._newest_ms.get(partition, 0))
+        return Progress(
+            self._source.applied(partition),
+            self._newest_ms.get(partition, 0),
+            self._written_below(partition),
+        )

@@ -87,7 +87,7 @@ def build_app(settings: Settings) -> faust.App:
         topics.CONTACTS_TABLE, partitions=partitions, encode=encode_contact, decode=decode_contact
     )
     pool = async_pool(database_url, name="worker", statement_timeout_ms=10_000)
-    source = SourceTopic(bootstrap, source_topic.get_topic_name())
+    source = SourceTopic(bootstrap, source_topic.get_topic_name(), settings.topic(topics.OUTCOMES))
     outbox = _Outbox(app, settings)
     written = SinkProgress(pool, settings.topic(topics.OUTCOMES))
     clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)

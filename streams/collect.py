@@ -94,10 +94,12 @@ class Collector:
             if event is not None:
                 events.append(event)
         rules = await self._rules(events)
+        replayed = any(event.replay for event in events)
+        end = await self._source.outcomes_end(partition) if replayed else 0
         topic_id = self._source.topic_id()
         newest_ms = 0
         for event in events:
-            self._apply(event, partition, topic_id, rules, now_ms)
+            self._apply(event, partition, topic_id, rules, now_ms, end)
             newest_ms = max(newest_ms, event.time_ms)
         if events:
             self._on_progress(partition, newest_ms)
@@ -175,7 +177,13 @@ class Collector:
         )
 
     def _apply(
-        self, event: Event, partition: int, topic_id: str, rules: dict[RuleKey, WindowRule], now_ms: int
+        self,
+        event: Event,
+        partition: int,
+        topic_id: str,
+        rules: dict[RuleKey, WindowRule],
+        now_ms: int,
+        outcomes_end: int,
     ) -> None:
         key = event.key
         contact = self._contacts.get(key, partition)
@@ -187,7 +195,7 @@ class Collector:
             self.counts.applied_before += 1
             return
         rule = rules[_rule_key(event)]
-        what, window = take_in(contact, event, rule, self._taken, now_ms)
+        what, window = take_in(contact, event, rule, self._taken, now_ms, outcomes_end)
         self._contacts.put(key, contact, partition)
         if what == "duplicate":
             self.counts.duplicate += 1

@@ -70,6 +70,8 @@ class Window(msgspec.Struct, omit_defaults=True):
     again: bool = False
     """Made by `replay --again`: skips stops 0 and 5 and never shares its window."""
     last_error: str | None = None
+    after_offset: int = 0
+    """Holds a replayed event: decided only when the sink has written the outcomes below this offset."""
     frozen: Frozen | None = None
 
     @property

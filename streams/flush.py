@@ -84,7 +84,7 @@ class Flusher:
         self._max_wait_ms = max_wait_ms
         self._written_below = written_below
         self._on_state = on_state
-        self._agenda = Agenda(contacts, source, clocks)
+        self._agenda = Agenda(contacts, source, clocks, written_below)
         self._term = 0
         """Rises whenever the owned partitions change: what was read before is void then."""
         self._backoff_s = 0.0

@@ -58,6 +58,9 @@ class Source(Protocol):
     def applied(self, partition: int) -> int | None:
         """Every record below was handled; None while unknown."""
 
+    async def outcomes_end(self, partition: int) -> int:
+        """The end of a partition of the outcomes topic, asked now."""
+
     def topic_id(self) -> str:
         """Kafka's id of the topic: another one after it was deleted and created again."""
 

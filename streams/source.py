@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from settings import RajadaError
 from streams.transport import Consumer
@@ -18,9 +18,10 @@ class SourceTopicMissing(RajadaError):
 class SourceTopic:
     """What the stages ask of the consumer, for one topic (see `streams.ports.Source`)."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, outcomes: str) -> None:
         self._bootstrap = bootstrap
         self._topic = topic
+        self._outcomes = outcomes
         self._topic_id = ""
         self._consumer: Consumer | None = None
 
@@ -52,6 +53,17 @@ class SourceTopic:
     async def identify(self) -> None:
         """Ask Kafka for the topic's id; done at every assignment, since a topic can be made anew."""
         self._topic_id = await asyncio.to_thread(self._describe)
+
+    async def outcomes_end(self, partition: int) -> int:
+        """The end of a partition of the outcomes topic, asked now."""
+        return await asyncio.to_thread(self._end, partition)
+
+    def _end(self, partition: int) -> int:
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        where = TopicPartition(self._outcomes, partition)
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client leaves it untyped
+        asked = admin.list_offsets({where: latest}, request_timeout=30)
+        return int(asked[where].result(30).offset)
 
     def _describe(self) -> str:
         admin = AdminClient({"bootstrap.servers": self._bootstrap})

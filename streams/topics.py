@@ -25,11 +25,24 @@ CONTROL = "dispatch.control"
 OUTCOMES = "dispatch.outcomes"
 DEAD = "dispatch.dead"
 PARKING = "dispatch.parking"
+DELAY = "dispatch.delay"
+RECONCILIATION = "conect-whatsapp-reconciliation-queue"
 CONTACTS_TABLE = "contacts"
 APP_ID = "rajada-dispatch"
 CONTACTS_CHANGELOG = f"{APP_ID}-{CONTACTS_TABLE}-changelog"
 
 DAY_MS = 24 * 3600 * 1000
+TIERS_MS = {
+    "100ms": 100,
+    "1s": 1_000,
+    "10s": 10_000,
+    "1m": 60_000,
+    "10m": 600_000,
+    "1h": 3_600_000,
+    "6h": 6 * 3_600_000,
+    "1d": DAY_MS,
+}
+"""The delay topics, one fixed delay each (spec/jobs.md, Delay topics)."""
 SOURCE_MAX_BYTES = 4 * 1024 * 1024
 DEAD_MAX_BYTES = SOURCE_MAX_BYTES + 256 * 1024
 """A dead letter carries the original and our headers, so its limit lies above the source's."""
@@ -48,6 +61,8 @@ class Topic:
     retention_ms: int = 7 * DAY_MS
     max_bytes: int = SOURCE_MAX_BYTES
     extra: tuple[tuple[str, str], ...] = ()
+    partitions: int | None = None
+    """A number of its own; None = that of all topics which carry contacts."""
 
     def config(self) -> dict[str, str]:
         """The topic's configuration in Kafka's names."""
@@ -69,6 +84,16 @@ TOPICS = (
     Topic(OUTCOMES, retention_ms=14 * DAY_MS),
     Topic(DEAD, retention_ms=-1, max_bytes=DEAD_MAX_BYTES),
     Topic(PARKING, retention_ms=-1, max_bytes=DEAD_MAX_BYTES),
+    *(
+        Topic(
+            f"{DELAY}.{tier}",
+            retention_ms=2 * tier_ms + 7 * DAY_MS,
+            # a record leaves a tier after the tier's time since its append, whatever clock wrote it
+            extra=(("message.timestamp.type", "LogAppendTime"),),
+        )
+        for tier, tier_ms in TIERS_MS.items()
+    ),
+    Topic(RECONCILIATION, retention_ms=DAY_MS, partitions=1),
     Topic(
         CONTACTS_CHANGELOG,
         cleanup="compact",
@@ -77,7 +102,7 @@ TOPICS = (
         extra=(("min.compaction.lag.ms", str(30 * 60 * 1000)), ("segment.ms", str(3600 * 1000))),
     ),
 )
-"""All of them have the same number of partitions: what a contact's key hashes to is the same everywhere."""
+"""Those that carry contacts have one number of partitions: a key hashes to the same one everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +138,7 @@ def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -
         wanted = [
             NewTopic(
                 settings.topic(topic.name),
-                num_partitions=partitions,
+                num_partitions=topic.partitions or partitions,
                 replication_factor=settings.replication_factor,
                 config=topic.config(),
             )
@@ -129,7 +154,8 @@ def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -
                     ) from error
             else:
                 made.append(name)
-        _until_visible(admin, {settings.topic(topic.name) for topic in TOPICS}, bootstrap, timeout_s)
+        every = {settings.topic(topic.name) for topic in TOPICS}
+        _partitions(_until_visible(admin, every, bootstrap, timeout_s), settings)
     if made:
         log.info("topics_created", topics=made, partitions=partitions)
     return made
@@ -154,11 +180,8 @@ def _existing(admin: AdminClient, bootstrap: str) -> dict[str, int]:
 
 def _partitions(existing: dict[str, int], settings: Settings) -> int:
     """The number all topics share: that of those which exist, else the setting's."""
-    counts = {
-        settings.topic(t.name): existing[settings.topic(t.name)]
-        for t in TOPICS
-        if settings.topic(t.name) in existing
-    }
+    shared = [settings.topic(topic.name) for topic in TOPICS if topic.partitions is None]
+    counts = {name: existing[name] for name in shared if name in existing}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{name} has {count}" for name, count in sorted(counts.items()))
         raise TopicsUnusable(
@@ -168,14 +191,15 @@ def _partitions(existing: dict[str, int], settings: Settings) -> int:
     return next(iter(counts.values()), settings.partitions)
 
 
-def _until_visible(admin: AdminClient, names: set[str], bootstrap: str, timeout_s: float) -> None:
+def _until_visible(admin: AdminClient, names: set[str], bootstrap: str, timeout_s: float) -> dict[str, int]:
     deadline = time.monotonic() + timeout_s
-    while names - _existing(admin, bootstrap).keys():
+    while names - (existing := _existing(admin, bootstrap)).keys():
         if time.monotonic() > deadline:
             raise TopicsUnusable(
                 f"Kafka at {bootstrap} created topics but does not show them after {timeout_s:.0f} s."
             )
         time.sleep(0.05)
+    return existing
 
 
 def check_topics(bootstrap: str, settings: Settings) -> list[Drift]:
@@ -191,8 +215,9 @@ def check_topics(bootstrap: str, settings: Settings) -> list[Drift]:
             drifts.append(Drift(name, "topic", "present", "missing"))
             continue
         present.append(topic)
-        if existing[name] != partitions:
-            drifts.append(Drift(name, "partitions", str(partitions), str(existing[name])))
+        wanted_count = topic.partitions or partitions
+        if existing[name] != wanted_count:
+            drifts.append(Drift(name, "partitions", str(wanted_count), str(existing[name])))
     resources = [ConfigResource(ResourceType.TOPIC, settings.topic(topic.name)) for topic in present]
     if not resources:
         return drifts

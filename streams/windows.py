@@ -34,12 +34,18 @@ Taken = Literal["duplicate", "joined", "opened"]
 
 
 def take_in(
-    contact: Contact, event: Event, rule: WindowRule, taken: Container[str], now_ms: int
+    contact: Contact,
+    event: Event,
+    rule: WindowRule,
+    taken: Container[str],
+    now_ms: int,
+    outcomes_end: int = 0,
 ) -> tuple[Taken, Window | None]:
     """Put an event into its window; `rule` counts when it opens one, `taken` are the windows being decided.
 
     An event that the contact has seen, or that any of its windows holds, changes nothing, whatever its
-    replay number (spec/dispatch.md, step 2 and Replays).
+    replay number (spec/dispatch.md, step 2 and Replays). `outcomes_end` is the end of the partition's
+    outcomes now: what a replayed event's first life had to say stands below it.
     """
     if event.offset > contact.offset:
         contact.offset = event.offset
@@ -58,8 +64,10 @@ def take_in(
         event.attempts,
     )
     window = _window_for(contact, event, taken)
+    after_offset = outcomes_end if event.replay and not event.again else 0
     if window is not None:
         window.events.append(member)
+        window.after_offset = max(window.after_offset, after_offset)
         if window.sliding_until_ms:
             extended = min(event.time_ms + window.length_ms, window.sliding_until_ms)
             window.deadline_ms = max(window.deadline_ms, extended)
@@ -73,6 +81,7 @@ def take_in(
         max_events=rule.max_events,
         sliding_until_ms=event.time_ms + rule.max_wait_ms if sliding else 0,
         again=event.again,
+        after_offset=after_offset,
     )
     contact.windows.append(window)
     return "opened", window
@@ -131,6 +140,8 @@ class Progress:
     """Every record below is in the contacts' state; None = unknown."""
     newest_event_ms: int
     """Latest event time applied from this partition since it was taken over; 0 = none."""
+    written_below: int = 0
+    """The sink's next offset in this partition of the outcomes; 0 = unknown."""
 
 
 def closes(window: Window, progress: Progress, noted_end: int | None) -> bool:
@@ -139,7 +150,12 @@ def closes(window: Window, progress: Progress, noted_end: int | None) -> bool:
     `noted_end` is the partition's last stable offset as the newest fetch answer told it when the deadline
     passed, noted once; None = no fetch answer since the assignment. So a backlog gives the same windows
     as live traffic (step 3, *Time*). Looks again (media, retry) and full windows don't wait for the log.
+    A window with a replayed event waits until stop 0 can see what came of the event before (Replays).
     """
+    if window.state == "frozen":
+        return True
+    if window.after_offset > progress.written_below:
+        return False
     if window.state != "open" or full(window):
         return True
     if progress.newest_event_ms > window.deadline_ms:

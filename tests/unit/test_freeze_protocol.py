@@ -20,9 +20,14 @@ CONTACTS = ("ana", "bia")
 
 
 def write(
-    world: World, name: str, contact: str = "ana", conversation: str = "c1", at: int | None = None
+    world: World,
+    name: str,
+    contact: str = "ana",
+    conversation: str = "c1",
+    at: int | None = None,
+    replay: int = 0,
 ) -> None:
-    """The publisher appends an event, committed at `at` (default: now)."""
+    """The publisher (or a replay) appends an event, committed at `at` (default: now)."""
     one = event(name, contact=contact, conversation=conversation)
     payload = {
         "conversation_id": one.conversation_id,
@@ -32,9 +37,10 @@ def write(
     }
     value = json.dumps(row(name, payload=json.dumps(payload))).encode()
     time_ms = world.now_ms if at is None else at
-    world.log.append(
-        Record(one.key, value, len(world.log), time_ms, headers=[("cdc_source_ts_ms", str(time_ms).encode())])
-    )
+    headers = [("cdc_source_ts_ms", str(time_ms).encode())]
+    if replay:
+        headers.append(("replay", str(replay).encode()))
+    world.log.append(Record(one.key, value, len(world.log), time_ms, headers=headers))
 
 
 async def settle(world: World, worker: Worker) -> None:
@@ -238,3 +244,28 @@ def test_events_with_an_outcome_leave_the_window_and_keep_their_job() -> None:  
     assert not world.jobs()
     told = sorted((one.outcome, len(one.events)) for one in world.outcomes())
     assert told == [("deduplicated", 1), ("deduplicated", 1), ("no_published_agent", 1)]
+
+
+def test_a_replayed_event_is_decided_only_when_the_sink_has_told_its_first_life() -> None:
+    world = World(rule=WindowRule(1_000))
+
+    async def scenario() -> None:
+        worker = Worker(world)
+        write(world, "e0")
+        await settle(world, worker)
+        world.decide = lambda question: Emptied(deduplicated=((question.events[0].event_id, "job"),))
+        write(world, "e0", replay=1_764_000_000_000)
+        await worker.collect(1)
+        for _ in range(5):
+            world.now_ms += 5_000
+            assert not await worker.flusher.step(), "the sink has not written what came of it"
+        worker = Worker(world)  # the wait survives a crash
+        await worker.collect(1)
+        world.now_ms += 5_000
+        assert not await worker.flusher.step()
+        world.written = len(world.outcomes())
+        assert await worker.flusher.step()
+
+    asyncio.run(scenario())
+    assert len(world.jobs()) == 1
+    assert [one.outcome for one in world.outcomes()] == ["job", "deduplicated"]

@@ -59,6 +59,8 @@ class World:
     now_ms: int = 1_700_000_000_000
     log: list[Record] = field(default_factory=list)
     committed: int = 0
+    written: int = 0
+    """How many outcomes the sink has written."""
     durable: dict[str, list[Item]] = field(default_factory=dict)
     pending: list[tuple[str, list[Item], asyncio.Future[dict[int, int]]]] = field(default_factory=list)
     operations: int = 0
@@ -140,7 +142,7 @@ class Worker:
             clocks,
             retry_delay_ms=30_000,
             max_wait_ms=30_000,
-            written_below=lambda partition: 0,
+            written_below=lambda partition: world.written,
             on_state=self.states.append,
         )
         self.collector = Collector(
@@ -200,6 +202,9 @@ class Worker:
 
     def applied(self, partition: int) -> int | None:
         return self.position
+
+    async def outcomes_end(self, partition: int) -> int:
+        return len(self.world.durable.get(topics.OUTCOMES, []))
 
     def topic_id(self) -> str:
         return "t"
