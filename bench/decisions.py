@@ -1,0 +1,142 @@
+"""How many windows a second are decided: facts read from Postgres, in batches of 500, and judged.
+
+`DATABASE_URL=… python -m bench.decisions [--batches N] [--batch-size N]` makes a database of its own beside
+the given one, fills it with a middling CRM's rows (200 organizations, 40k conversations, 400k messages,
+150k jobs) and drops it. Bar: 5,000 windows a second (one connection, one process).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from db.migrate import migrate
+from db.pool import async_pool
+from streams.decide import AskedEvent, Decision, Enqueue, Facts, Question, Rules, Stop, decide
+from streams.facts import FactReader
+
+DATABASE = "rajada_bench_decisions"
+FILL = Path(__file__).with_name("decisions_fill.sql")
+
+ASK = """
+SELECT k.organization_id::text, k.id::text, k.contact_id::text, k.channel_session_id::text,
+    array_agg(m.id::text ORDER BY m.created_at)
+FROM (SELECT * FROM conversations ORDER BY id LIMIT %s OFFSET %s) k
+CROSS JOIN LATERAL (
+    SELECT id, created_at FROM messages WHERE organization_id = k.organization_id AND conversation_id = k.id
+        AND direction = 'inbound' ORDER BY coalesce(sent_at, created_at) DESC LIMIT %s
+) m
+GROUP BY k.organization_id, k.id, k.contact_id, k.channel_session_id
+"""
+
+
+@contextmanager
+def bench_database(admin_url: str) -> Iterator[str]:
+    """URL of a filled database that is dropped at the end."""
+    name = sql.Identifier(DATABASE)
+    with psycopg.connect(admin_url, autocommit=True) as admin:
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(name))
+        url = make_conninfo(admin_url, dbname=DATABASE)
+        try:
+            migrate(url, crm="ours")
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(FILL.read_bytes())
+            yield url
+        finally:
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+def questions_of(url: str, batch_size: int, batches: int, messages: int) -> list[list[Question]]:
+    """Batches of windows over conversations that exist, each of its newest messages."""
+    now_ms = time.time_ns() // 1_000_000
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(ASK, (batch_size * batches, 0, messages)).fetchall()
+        numbers = {
+            str(row[0]): row[1]
+            for row in connection.execute(
+                "SELECT md5('m' || n)::uuid::text, md5('e' || n)::uuid::text "
+                "FROM generate_series(1, 400000) n"
+            )
+        }
+    random.Random(1).shuffle(rows)
+    questions = [
+        Question(
+            organization_id=organization,
+            conversation_id=conversation,
+            contact_id=contact,
+            channel_session_id=session,
+            events=tuple(AskedEvent(numbers[message], message, now_ms) for message in asked),
+            now_ms=now_ms,
+            deadline_ms=now_ms,
+        )
+        for organization, conversation, contact, session, asked in rows
+    ]
+    return [questions[start : start + batch_size] for start in range(0, len(questions), batch_size)]
+
+
+def label(decision: Decision) -> str:
+    """What a decision is counted as."""
+    return decision.reason if isinstance(decision, Stop) else type(decision).__name__
+
+
+async def measure(url: str, batch_size: int, batches: int, messages: int) -> float:
+    """Decide every batch, print what came of it, return windows a second."""
+    asked = questions_of(url, batch_size, batches, messages)
+    rules, tally, took, judging = Rules(), Counter[str](), list[float](), 0.0
+    async with async_pool(url, name="bench", max_size=1) as pool:
+        reader = FactReader(pool)
+        for batch in asked[:6]:
+            await reader.read(batch)
+        for batch in asked:
+            started = time.perf_counter()
+            read = await reader.read(batch)
+            judged = time.perf_counter()
+            for question, facts in zip(batch, read, strict=True):
+                assert isinstance(facts, Facts)
+                tally[label(decide(question, facts, rules))] += 1
+            ended = time.perf_counter()
+            took.append(ended - started)
+            judging += ended - judged
+    windows = sum(map(len, asked))
+    rate = windows / sum(took)
+    print(f"batches of {batch_size}, {messages} messages a window: {rate:,.0f} windows/s")
+    print(f"  a batch: median {statistics.median(took) * 1000:.1f} ms, worst {max(took) * 1000:.1f} ms")
+    print(f"  judging alone: {windows / judging:,.0f} windows/s; {Enqueue.__name__}s {tally['Enqueue']:,}")
+    print(f"  {dict(tally.most_common())}")
+    return rate
+
+
+def main() -> int:
+    """Run the measurement; exit code 1 below the bar."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batches", type=int, default=40)
+    parser.add_argument("--batch-size", type=int, default=500)
+    parser.add_argument("--messages", type=int, default=3, help="messages a window")
+    given = parser.parse_args()
+    admin_url = os.environ.get("DATABASE_URL")
+    if not admin_url:
+        print("set DATABASE_URL to a Postgres where a database may be made", file=sys.stderr)
+        return 2
+    with bench_database(admin_url) as url:
+        rate = asyncio.run(measure(url, given.batch_size, given.batches, given.messages))
+        asyncio.run(measure(url, 1, 200, given.messages))
+    print("bar: 5,000 windows/s:", "met" if rate >= 5_000 else "MISSED")
+    return 0 if rate >= 5_000 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

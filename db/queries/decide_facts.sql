@@ -1,0 +1,135 @@
+-- Facts of due windows for stops 0 to 5 and 8, one row a window, in order (spec/dispatch.md, step 4).
+-- Parameters: organizations, conversations, contacts, sessions: uuid[], one element a window;
+--   event_windows int[] and events text[]: every event with the number of its window, from 1.
+-- Row: n, now_ms, organization_status, dispatch_mode, conversation_found, is_group, agent_can_execute,
+--   assisted, latest_message_id, unread_media_created_ms, contact_found, known_events text[], known_jobs text[].
+-- Look-ups are LATERAL with a LIMIT: whatever the planner believes of the sizes, it goes by the index.
+-- Milliseconds are float8, so that an infinite timestamp is a value and not an error. Nothing here casts
+-- what a jsonb holds: a row of odd content must not fail its whole batch.
+WITH asked AS MATERIALIZED (
+    SELECT a.n::integer, a.organization_id, a.conversation_id, a.contact_id, a.session_id
+    FROM unnest(
+        %(organizations)s::uuid[], %(conversations)s::uuid[], %(contacts)s::uuid[], %(sessions)s::uuid[]
+    ) WITH ORDINALITY AS a (organization_id, conversation_id, contact_id, session_id, n)
+),
+asked_events AS MATERIALIZED (
+    SELECT a.n, a.organization_id, e.event_id
+    FROM unnest(%(event_windows)s::integer[], %(events)s::text[]) AS e (n, event_id)
+    JOIN asked a ON a.n = e.n
+),
+-- Agents that can execute on a session: published on it, or reached by an active router of it.
+serving AS (
+    SELECT s.organization_id, s.session_id, bool_or(agent.operation_mode = 'assisted') AS assisted
+    FROM (SELECT DISTINCT organization_id, session_id FROM asked) s
+    CROSS JOIN LATERAL (
+        SELECT a.operation_mode
+        FROM ai_agent_versions v
+        JOIN ai_agents a ON a.published_version_id = v.id AND a.organization_id = v.organization_id
+        WHERE v.channel_session_id = s.session_id AND v.organization_id = s.organization_id
+          AND v.status = 'published' AND a.archived_at IS NULL
+        UNION ALL
+        SELECT a.operation_mode
+        FROM ai_routers r
+        CROSS JOIN LATERAL (
+            SELECT r.fallback_agent_id AS agent_id
+            UNION ALL
+            SELECT m.agent_id FROM ai_router_members m
+            WHERE m.router_id = r.id AND m.organization_id = r.organization_id
+        ) candidate
+        JOIN ai_agents a ON a.id = candidate.agent_id AND a.organization_id = r.organization_id
+        JOIN ai_agent_versions v
+            ON v.id = a.published_version_id AND v.organization_id = a.organization_id
+        WHERE r.channel_session_id = s.session_id AND r.organization_id = s.organization_id
+          AND r.is_active AND v.status = 'published' AND a.archived_at IS NULL
+    ) agent
+    GROUP BY s.organization_id, s.session_id
+),
+-- Stop 0: jobs that name one of the batch's events in their payload, found by few scans of the index, each
+-- for the events of 32 windows: one scan takes quadratic time in its ids, one a window starts too often.
+naming_jobs AS MATERIALIZED (
+    SELECT j.id, j.organization_id, j.event_ids
+    FROM (SELECT array_agg(event_id) AS events FROM asked_events GROUP BY n / 32) part
+    CROSS JOIN LATERAL (
+        SELECT id, organization_id, payload -> 'event_ids' AS event_ids
+        FROM job_queue
+        WHERE payload -> 'event_ids' ?| part.events
+    ) j
+),
+known AS (
+    SELECT d.n, array_agg(d.event_id) AS events, array_agg(d.job_id::text) AS jobs
+    FROM (
+        SELECT e.n, e.event_id, found.job_id
+        FROM asked_events e
+        CROSS JOIN LATERAL (
+            SELECT l.job_id FROM event_log l
+            WHERE l.id = e.event_id::uuid AND l.organization_id = e.organization_id AND l.status = 'done'
+            LIMIT 1
+        ) found
+        UNION ALL
+        SELECT e.n, e.event_id, found.id
+        FROM asked_events e
+        CROSS JOIN LATERAL (
+            SELECT j.id FROM job_queue j
+            WHERE j.organization_id = e.organization_id AND j.source_event_id = e.event_id::uuid
+            LIMIT 1
+        ) found
+        UNION ALL
+        SELECT e.n, e.event_id, j.id
+        FROM naming_jobs j
+        JOIN asked_events e ON e.organization_id = j.organization_id AND j.event_ids ? e.event_id
+    ) d
+    GROUP BY d.n
+)
+SELECT
+    a.n,
+    floor(extract(epoch FROM now()) * 1000)::float8 AS now_ms,
+    o.status::text AS organization_status,
+    o.settings ->> 'ai_dispatch_mode' AS dispatch_mode,
+    c.id IS NOT NULL AS conversation_found,
+    c.is_group,
+    s.session_id IS NOT NULL AS agent_can_execute,
+    coalesce(s.assisted, false) AS assisted,
+    latest.id::text AS latest_message_id,
+    media.created_ms AS unread_media_created_ms,
+    p.id IS NOT NULL AS contact_found,
+    k.events AS known_events,
+    k.jobs AS known_jobs
+FROM asked a
+LEFT JOIN LATERAL (
+    SELECT status, settings FROM organizations WHERE id = a.organization_id LIMIT 1
+) o ON true
+LEFT JOIN LATERAL (
+    SELECT id, is_group FROM conversations
+    WHERE id = a.conversation_id AND organization_id = a.organization_id
+    LIMIT 1
+) c ON true
+LEFT JOIN LATERAL (
+    SELECT id FROM contacts WHERE id = a.contact_id AND organization_id = a.organization_id LIMIT 1
+) p ON true
+LEFT JOIN serving s ON s.organization_id = a.organization_id AND s.session_id = a.session_id
+LEFT JOIN known k ON k.n = a.n
+LEFT JOIN LATERAL (
+    SELECT m.id
+    FROM messages m
+    WHERE m.organization_id = a.organization_id AND m.conversation_id = a.conversation_id
+      AND m.direction = 'inbound' AND coalesce(m.sent_at, m.created_at) IS NOT NULL
+    ORDER BY coalesce(m.sent_at, m.created_at) DESC, m.created_at DESC, m.id DESC
+    LIMIT 1
+) latest ON true
+LEFT JOIN LATERAL (
+    SELECT floor(extract(epoch FROM newest.created_at) * 1000)::float8 AS created_ms
+    FROM (
+        SELECT m.created_at, m.media_derived_status
+        FROM messages m
+        WHERE m.conversation_id = a.conversation_id AND m.organization_id = a.organization_id
+          AND m.direction = 'inbound' AND m.type IN ('audio', 'image', 'document', 'video')
+          AND m.media_url IS NOT NULL AND m.media_url <> ''
+        ORDER BY m.created_at DESC
+        LIMIT 20
+    ) newest
+    WHERE newest.media_derived_status IS NULL
+       OR newest.media_derived_status NOT IN ('ready', 'failed', 'skipped')
+    ORDER BY newest.created_at DESC
+    LIMIT 1
+) media ON true
+ORDER BY a.n
