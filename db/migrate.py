@@ -7,6 +7,7 @@ tests), `migrations/rajada` is what we add to them. An existing CRM gets the sec
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ SCHEMA = "rajada"
 FOLDER = Path(__file__).parent / "migrations"
 GROUPS: dict[Crm, tuple[str, ...]] = {"ours": ("crm", "rajada"), "existing": ("rajada",)}
 LEDGER_TABLE = "_yoyo_migration"
+_LOCK_POLL_S = 0.2
 
 
 def migrate(url: str, *, crm: Crm) -> list[str]:
@@ -42,7 +44,7 @@ def migrate(url: str, *, crm: Crm) -> list[str]:
     """
     applied: list[str] = []
     with psycopg.connect(url, autocommit=True) as guard:
-        guard.execute("SELECT pg_advisory_lock(hashtext('rajada.migrate'))")
+        _lock(guard)
         check_fit(guard, crm)
         guard.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         # The ledger lives in our schema. The files run under the URL's own search path, so that they
@@ -66,6 +68,16 @@ def pending(url: str, *, crm: Crm) -> list[str]:
         rows = connection.execute(f"SELECT migration_id FROM {SCHEMA}.{LEDGER_TABLE}")
         done = {str(row[0]) for row in rows}
     return [id_ for id_ in ids if id_ not in done]
+
+
+def _lock(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Waits for our turn; the lock goes with the connection.
+
+    Asks again and again instead of waiting inside Postgres: CREATE INDEX CONCURRENTLY waits for every
+    statement that runs, also for one that waits for this lock, and nobody would see that deadlock.
+    """
+    while connection.execute("SELECT pg_try_advisory_lock(hashtext('rajada.migrate'))").fetchone() != (True,):
+        time.sleep(_LOCK_POLL_S)
 
 
 def _files(crm: Crm) -> Any:
