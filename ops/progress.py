@@ -26,6 +26,7 @@ _MARKS = {
     "stopped": ("■", "dim"),
     "blocked": ("·", "dim"),
 }
+_REASON_WIDTH = 70
 _WORTH_A_LINE = frozenset({"ready", "done", "failed", "restarting", "waiting", "stopped"})
 
 
@@ -75,7 +76,8 @@ class PlainLines:
     def show(self, views: Sequence[UnitView]) -> None:
         """A line for each unit that came to another state worth one."""
         for view in views:
-            if self._seen.get(view.name) != (view.state, view.reason) and view.state in _WORTH_A_LINE:
+            changed = self._seen.get(view.name) != (view.state, view.reason)
+            if changed and view.state in _WORTH_A_LINE and not (view.aside and view.state == "done"):
                 self.say(line_of(view))
         self.note(views)
 
@@ -138,10 +140,12 @@ def checklist(views: Sequence[UnitView], now: float) -> RenderableType:
     """All units with mark, state, time and where they listen or why they wait; `now` in Unix seconds."""
     table = Table.grid(padding=(0, 2))
     for view in views:
+        if view.aside and view.state not in _WORTH_A_LINE:
+            continue
         mark, style = _MARKS.get(view.state, ("", ""))
         lead: RenderableType = Text(mark, style) if mark else Spinner("dots", style="cyan")
         took = view.took_s if view.took_s is not None else max(0.0, now - view.since)
-        told = Text(view.listens or view.reason.partition("\n")[0], "dim" if view.listens else style)
+        told = Text(view.listens or _short(view.reason), "dim" if view.listens else style)
         shown = "" if view.state in {"blocked", "stopped"} else f"{took:.1f} s"
         table.add_row(lead, view.name, Text(view.state, style), Text(shown, justify="right"), told)
     return Group(table)
@@ -178,8 +182,14 @@ def run_as_json(run: RunFile, home: Path) -> str:
 def line_of(view: UnitView) -> str:
     """One unit in one line."""
     took = f"{view.took_s:.1f} s" if view.took_s is not None and view.state in {"ready", "done"} else ""
-    told = view.listens or view.reason.partition("\n")[0]
+    told = view.listens or _short(view.reason)
     return f"{view.name:<11} {view.state:<10} {took:>7}  {told}".rstrip()
+
+
+def _short(reason: str) -> str:
+    """A reason as far as it fits beside its unit; errors are told in full at the end."""
+    line = reason.partition("\n")[0]
+    return line if len(line) <= _REASON_WIDTH else f"{line[: _REASON_WIDTH - 1]}…"
 
 
 def progress_for(console: Console, *, plain: bool = False) -> Progress:

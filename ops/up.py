@@ -34,8 +34,6 @@ from settings import Settings
 
 log = structlog.get_logger(__name__)
 
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 class Up:
     """The run of one stack in one data folder."""
@@ -85,7 +83,10 @@ class Up:
         def asked(number: int, frame: FrameType | None) -> None:
             supervisor.ask_to_stop()
 
-        before = {number: signal.signal(number, asked) for number in _STOPS}
+        stops = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup keeps us when the terminal closes
+            stops.append(signal.SIGHUP)
+        before = {number: signal.signal(number, asked) for number in stops}
         try:
             if supervisor.run_until_up():
                 self._ready()

@@ -49,7 +49,9 @@ def _fetch(coordinate: str, folder: DataFolder) -> list[Path]:
 def explain(coordinate: str, error: BaseException) -> str:
     """Why `coordinate` could not be fetched, and what helps."""
     told = f"{type(error).__name__}: {error}"
-    message = f"{coordinate} could not be fetched ({told[:300]}). "
+    # an HTTP client wraps its errors several times, what really happened stands last
+    cause = told.rpartition("Caused by ")[2]
+    message = f"{coordinate} could not be fetched ({cause[:200]}). "
     if "CERTIFICATE" in told.upper() or "SSL" in told.upper():
         return message + (
             "The server's certificate isn't trusted here: behind a proxy with its own authority set "

@@ -46,7 +46,8 @@ def follow(log: Path) -> Iterator[str]:
     at = log.stat().st_size
     while True:
         size = log.stat().st_size if log.exists() else 0
-        at = min(at, size) if size < at else at
+        if size < at:
+            at = 0
         if size > at:
             with log.open("rb") as file:
                 file.seek(at)

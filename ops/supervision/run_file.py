@@ -36,6 +36,8 @@ class UnitView(msgspec.Struct, frozen=True):
     stop_signal: int = int(signal.SIGTERM)
     took_s: float | None = None
     """How long it took from its turn to ready, when it is."""
+    aside: bool = False
+    """Whether nothing waits for it."""
 
 
 class RunFile(msgspec.Struct, frozen=True):

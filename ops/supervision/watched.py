@@ -67,6 +67,8 @@ class Watched:
                 self._preparing.exception(deadline_s)
             except TimeoutError:
                 log.warning("still_preparing", name=self.unit.name)
+        if self._process is None:
+            return self.unit.stop(None, deadline_s)
         self._into(State.STOPPING, now())
         by_itself = self.unit.stop(self._process, deadline_s)
         self._into(State.STOPPED, now())
@@ -93,6 +95,7 @@ class Watched:
             log=str(file) if file is not None else "",
             stop_signal=int(self.unit.stop_signal),
             took_s=self._took_s,
+            aside=self.unit.once,
         )
 
     # -- what happens
