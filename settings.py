@@ -108,10 +108,15 @@ class Settings(BaseSettings):
     """A window closes when it holds this many events."""
     retry_delay_ms: int = Field(default=30_000, ge=10)
     """Wait of a window whose decision failed, before its next attempt."""
+    event_reap_ms: int = Field(default=300_000, ge=1_000, validation_alias="EVENT_REAP_MS")
+    """How long an event may be `processing` (of another system), or `pending` without an outcome, in ms."""
 
     # -- jobs
     jobs_run_by: Literal["lanes", "table"] = "lanes"
-    """`lanes`: our executor runs the jobs; `table`: the CRM's own workers claim them from job_queue."""
+    """`lanes`: our executor runs the jobs; `table`: the CRM's own workers claim them from job_queue.
+
+    Asked when a job is made, which then carries the answer; docs/cut-over.md tells how to change it.
+    """
 
     # -- processes
     session_timeout_s: float = Field(default=6.0, ge=1.0)

@@ -6,7 +6,12 @@ other. Ids are lower-case canonical UUID text, times are Unix milliseconds.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
+
+RunBy = Literal["lanes", "table"]
+"""Who runs a job (spec/dispatch.md, "Who runs the jobs"): our lanes, or the CRM's own workers."""
 
 
 class EventRef(Struct, frozen=True, gc=False):
@@ -34,6 +39,8 @@ class Job(Struct, frozen=True, gc=False, kw_only=True):
     run_after_ms: int
     payload: str
     """JSON object, as text."""
+    run_by: RunBy = "lanes"
+    """Fixed when the job is made, so that a changed setting never gives one job to both."""
     events: tuple[EventRef, ...]
 
 

@@ -100,6 +100,7 @@ def build_app(settings: Settings) -> faust.App:
         clocks,
         retry_delay_ms=settings.retry_delay_ms,
         max_wait_ms=settings.max_wait_ms,
+        run_by=settings.jobs_run_by,
         written_below=written.written_below,
         on_state=_report,
     )

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
+from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome, RunBy
 from streams.contact import Frozen, Window, WindowEvent
 from streams.identifiers import again_source_event_id, job_id
 
@@ -47,10 +47,11 @@ def freeze(
     warnings: Sequence[str],
     now_ms: int,
     answers: str | None = None,
+    run_by: RunBy = "lanes",
 ) -> None:
     """Fix the window's end: `outcome` is `job`, a stop's reason, or None when stop 0 took every event.
 
-    `answers` is the event whose message the job answers.
+    `answers` is the event whose message the job answers, `run_by` who runs it.
     """
     taken_out = _take_out(window, deduplicated)
     job = None
@@ -69,6 +70,7 @@ def freeze(
         answers=answers,
         deduplicated=taken_out,
         warnings=list(warnings),
+        run_by=run_by,
     )
 
 
@@ -236,6 +238,7 @@ def _job(organization_id: str, contact_id: str, window: Window, frozen: Frozen, 
         created_at_ms=frozen.decided_ms,
         run_after_ms=frozen.decided_ms,
         payload=msgspec.json.encode(payload).decode(),
+        run_by=frozen.run_by,
         events=tuple(EventRef(member.event_id, member.replay) for member in window.events),
     )
 

@@ -47,6 +47,8 @@ class Frozen(msgspec.Struct, omit_defaults=True, frozen=True):
     """Events that stop 0 took out of the window, each with the job that has it, where known."""
     last_error: str | None = None
     warnings: list[str] = []
+    run_by: Literal["lanes", "table"] = "lanes"
+    """Who runs the job: as the setting was when it was decided."""
 
 
 class Window(msgspec.Struct, omit_defaults=True):

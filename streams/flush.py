@@ -17,6 +17,7 @@ from typing import Final, assert_never
 import structlog
 
 from schemas.codec import encode_job, encode_outcome
+from schemas.records import RunBy
 from streams import topics
 from streams.agenda import Agenda, Clocks, Due
 from streams.closing import fail, freeze, key_parts, retry_outcome, sent_of, wait_for_media
@@ -71,6 +72,7 @@ class Flusher:
         *,
         retry_delay_ms: int,
         max_wait_ms: int,
+        run_by: RunBy = "lanes",
         written_below: Callable[[int], int],
         on_state: Callable[[str | None], None],
     ) -> None:
@@ -82,6 +84,7 @@ class Flusher:
         self._clocks = clocks
         self._retry_delay_ms = retry_delay_ms
         self._max_wait_ms = max_wait_ms
+        self._run_by = run_by
         self._written_below = written_below
         self._on_state = on_state
         self._agenda = Agenda(contacts, source, clocks, written_below)
@@ -231,7 +234,7 @@ class Flusher:
         match decision:
             case Enqueue(answers=answers):
                 contact.superseded.pop(conversation_id, None)
-                freeze(due.key, window, "job", gone, decision.warnings, now_ms, answers)
+                freeze(due.key, window, "job", gone, decision.warnings, now_ms, answers, self._run_by)
                 self.tally.jobs += 1
             case Stop(reason=reason):
                 if reason == SUPERSEDED:

@@ -89,6 +89,8 @@ async def live(world: World, script: list[tuple]) -> None:
                 await worker.commit()
             elif what == "step":
                 await worker.flusher.step()
+            elif what == "jobs_run_by":
+                world.run_by = arguments[0]
             else:
                 world.crash_at, keep = world.operations + arguments[0], arguments[1]
         except Crash:
@@ -135,6 +137,22 @@ def test_every_single_crash_point_of_one_burst() -> None:  # BR-02
             asyncio.run(live(world, [*burst, ("crash", point, keep), ("collect", 5), *rest]))
             check(world)
             assert len({job.id for job in world.jobs()}) == 1, f"crash at {point}, {keep} sends kept"
+
+
+def test_who_runs_a_job_is_fixed_when_it_is_made_whatever_the_setting_says_after_a_crash() -> None:
+    told = set()
+    for point in range(1, 26):
+        for kept in product((0, 2), repeat=3):
+            world = World(run_by="table")
+            crash = ("crash", point, dict(zip(TOPICS, kept, strict=True)))
+            rest = [("commit",), ("step",), ("pass", 9_000), ("step",), ("collect", 5), ("step",)]
+            script = [("write", "ana", "c1"), crash, ("jobs_run_by", "lanes"), ("collect", 5), *rest]
+            asyncio.run(live(world, script))
+            check(world)
+            jobs = [*world.jobs(), *(outcome.job for outcome in world.outcomes() if outcome.job)]
+            assert len({job.run_by for job in jobs}) == 1
+            told.add(jobs[0].run_by)
+    assert told == {"table", "lanes"}, "the crash came before the decision in some, after it in others"
 
 
 def run(world: World, *script: tuple) -> None:

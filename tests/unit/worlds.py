@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from schemas.codec import decode_job, decode_outcome
-from schemas.records import Job, Outcome
+from schemas.records import Job, Outcome, RunBy
 from streams import topics
 from streams.agenda import Clocks
 from streams.collect import Collector
@@ -55,6 +55,7 @@ class World:
     """What outlives a worker: the topics, durable or pending, and time."""
 
     rule: WindowRule = EIGHT_SECONDS
+    run_by: RunBy = "lanes"
     decide: Decide = enqueue
     now_ms: int = 1_700_000_000_000
     log: list[Record] = field(default_factory=list)
@@ -142,6 +143,7 @@ class Worker:
             clocks,
             retry_delay_ms=30_000,
             max_wait_ms=30_000,
+            run_by=world.run_by,
             written_below=lambda partition: world.written,
             on_state=self.states.append,
         )
