@@ -108,8 +108,10 @@ class Settings(BaseSettings):
     """A window closes when it holds this many events."""
     retry_delay_ms: int = Field(default=30_000, ge=10)
     """Wait of a window whose decision failed, before its next attempt."""
-    event_reap_ms: int = Field(default=300_000, ge=1_000, validation_alias="EVENT_REAP_MS")
-    """How long an event may be `processing` (of another system), or `pending` without an outcome, in ms."""
+
+    # -- the sweep (spec/dispatch.md, "Nothing is lost, even when CDC loses it")
+    event_reap_ms: int = Field(default=300_000, ge=1, validation_alias="EVENT_REAP_MS")
+    """Events that are pending, or left processing by an older system, for longer are published again."""
 
     # -- jobs
     jobs_run_by: Literal["lanes", "table"] = "lanes"
