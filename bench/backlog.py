@@ -1,0 +1,179 @@
+"""Topic to jobs: how fast a backlog is worked off by one process, and whether it was right.
+
+From the moment at which the process says that it owns its partitions (start-up, joining and recovery are
+not counted) to the broker's append time of the last job or outcome. Nobody reads along meanwhile: the ends
+of the topics are asked for a few times a second, the records are read afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import uuid4
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Message as Record
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
+
+from bench.processes import Process, running
+from bench.servers import Servers, own_topics
+from bench.workload import Workload, preload
+from schemas.codec import decode_job, decode_outcome
+from settings import Settings
+from streams import topics
+
+LOOK_S = 0.2
+PATIENCE_S = 300.0
+
+
+class Wrong(RuntimeError):
+    """The records that came out are not what the workload implies; the message says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One process' run over the backlog."""
+
+    name: str
+    events: int
+    jobs: int
+    seconds: float
+    cpu_s: float
+    """CPU seconds of the process while it worked, start-up not counted."""
+    peak_mib: float
+    repeated: int
+    """Job records beyond one a job (same id): at-least-once, no effect doubled."""
+
+    @property
+    def rate(self) -> float:
+        """Events a second."""
+        return self.events / self.seconds
+
+    @property
+    def cpu_us(self) -> float:
+        """CPU microseconds an event."""
+        return self.cpu_s / self.events * 1e6
+
+
+def measure(
+    name: str, workload: Workload, at: Servers, database_url: str, wrap: tuple[str, ...] = ()
+) -> Result:
+    """Preload fresh topics, let the process `name` work them off, check what came out.
+
+    Raises Wrong, or bench.processes.NotReady.
+    """
+    with own_topics(at) as settings:
+        topics.ensure_topics(at.bootstrap, settings)
+        admin = AdminClient({"bootstrap.servers": at.bootstrap})
+        outputs = (settings.topic(topics.JOBS), settings.topic(topics.OUTCOMES))
+        _stamp_when_appended(admin, outputs)
+        preload(workload, at.bootstrap, settings)
+        with running(name, settings=settings, database_url=database_url, wrap=wrap) as processes:
+            process = processes[name]
+            started_at = process.wait_ready()
+            before = process.usage()
+            _until_written(admin, outputs, workload.windows, settings.partitions, process)
+            after = process.usage()
+        ended_ms, jobs, repeated = _check(workload, at.bootstrap, settings)
+    return Result(
+        name=name,
+        events=len(workload.events),
+        jobs=jobs,
+        seconds=ended_ms / 1000 - started_at,
+        cpu_s=after.cpu_s - before.cpu_s,
+        peak_mib=after.peak_mib,
+        repeated=repeated,
+    )
+
+
+def _stamp_when_appended(admin: AdminClient, names: tuple[str, ...]) -> None:
+    """Let the broker stamp the records, so that the last one's time is when it was there."""
+    change = ConfigEntry(
+        "message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET
+    )
+    resources = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[change]) for name in names]
+    for future in admin.incremental_alter_configs(resources).values():
+        future.result(10)
+
+
+def _until_written(
+    admin: AdminClient, names: tuple[str, ...], wanted: int, partitions: int, process: Process
+) -> None:
+    newest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's has no types
+    latest = {TopicPartition(name, number): newest for name in names for number in range(partitions)}
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        ends: Counter[str] = Counter()
+        for partition, future in admin.list_offsets(latest).items():
+            ends[partition.topic] += future.result(10).offset
+        if all(ends[name] >= wanted for name in names):
+            return
+        process.ensure_alive()
+        if time.monotonic() > deadline:
+            raise Wrong(f"after {PATIENCE_S:.0f} s only {dict(ends)} of {wanted}:\n{process.tail()}")
+        time.sleep(LOOK_S)
+
+
+def _check(workload: Workload, bootstrap: str, settings: Settings) -> tuple[int, int, int]:
+    """Every event in exactly one job, and told as such; returns last append (ms), jobs, repeated records."""
+    in_job: dict[str, str] = {}
+    jobs: dict[str, bytes] = {}
+    records = repeated = last_ms = 0
+    for record in read_all(bootstrap, settings.topic(topics.JOBS), settings.partitions):
+        records += 1
+        last_ms = max(last_ms, record.timestamp()[1])
+        value = _value(record)
+        job = decode_job(value)
+        if jobs.setdefault(job.id, value) != value:
+            raise Wrong(f"job {job.id} was sent twice with different content")
+        for event in job.events:
+            if in_job.setdefault(event.event_id, job.id) != job.id:
+                raise Wrong(f"event {event.event_id} is in two jobs")
+    repeated = records - len(jobs)
+    told: set[str] = set()
+    for record in read_all(bootstrap, settings.topic(topics.OUTCOMES), settings.partitions):
+        last_ms = max(last_ms, record.timestamp()[1])
+        outcome = decode_outcome(_value(record))
+        if (outcome.status, outcome.outcome) != ("done", "job"):
+            raise Wrong(f"an outcome is {outcome.status} {outcome.outcome}, not done job")
+        told |= {one.event_id for one in outcome.events}
+    expected = {one.event_id for one in workload.events}
+    if in_job.keys() != expected or told != expected:
+        raise Wrong(
+            f"of {len(expected)} events {len(in_job.keys() & expected)} are in a job and "
+            f"{len(told & expected)} have an outcome; {len(in_job.keys() - expected)} are unknown"
+        )
+    return last_ms, len(jobs), repeated
+
+
+def _value(record: Record) -> bytes:
+    value = record.value()
+    assert isinstance(value, bytes), "records of ours have a value"
+    return value
+
+
+def read_all(bootstrap: str, topic: str, partitions: int) -> Iterator[Record]:
+    """Every record that is in a topic now."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": str(uuid4()), "enable.partition.eof": True}
+    )
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    left = partitions
+    try:
+        while left:
+            for record in consumer.consume(1_000, 1.0):
+                if record.error() is None:
+                    yield record
+                else:
+                    left -= 1
+    finally:
+        consumer.close()

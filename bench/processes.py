@@ -1,0 +1,130 @@
+"""Processes under measurement: started with their settings, watched for readiness, CPU time and memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import status
+from settings import Settings
+
+READY_S = 60.0
+STOP_S = 20.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+_RAJADA = (sys.executable, "-m", "ops.cli")
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "worker": (sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web"),
+    "relay": (*_RAJADA, "relay"),
+    "sink": (*_RAJADA, "sink"),
+    "plain-loop": (sys.executable, "-m", "bench.plain_loop"),
+}
+"""Name (as it reports its readiness) → command."""
+
+
+class NotReady(RuntimeError):
+    """A process ended or took too long before it was ready; the message has the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process has used: CPU seconds (user and system), peak resident memory in MiB."""
+
+    cpu_s: float
+    peak_mib: float
+
+
+class Process:
+    """One of `COMMANDS`, running."""
+
+    def __init__(
+        self, name: str, settings: Settings, database_url: str, home: Path, wrap: tuple[str, ...]
+    ) -> None:
+        self.name = name
+        self._status = home / "status"
+        self._log = home / f"{name}.log"
+        environment = {
+            **os.environ,
+            "KAFKA_BOOTSTRAP_SERVERS": settings.bootstrap(),
+            "DATABASE_URL": database_url,
+            "RAJADA_TOPIC_PREFIX": settings.topic_prefix,
+            "RAJADA_SLOT": settings.slot,
+            "RAJADA_PUBLICATION": settings.publication,
+            "RAJADA_HOME": str(home),
+            "INBOUND_DEBOUNCE_MS": str(settings.inbound_debounce_ms),
+            status.STATUS_DIR: str(self._status),
+        }
+        with self._log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [*wrap, *COMMANDS[name]],
+                env=environment,
+                stdout=output,
+                stderr=output,
+                cwd=Path(__file__).parents[1],
+            )
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def wait_ready(self) -> float:
+        """Wait until it says so; returns when it said it, in Unix seconds. Raises NotReady."""
+        deadline = time.monotonic() + READY_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            said = status.read(self._status, self.name)
+            if said is not None and said.state == "ready":
+                return said.at
+            time.sleep(0.005)
+        raise NotReady(f"{self.name} is not ready (exit code {self._process.poll()}):\n{self.tail()}")
+
+    def ensure_alive(self) -> None:
+        """Raises NotReady when it has ended."""
+        if self._process.poll() is not None:
+            raise NotReady(f"{self.name} ended with code {self._process.returncode}:\n{self.tail()}")
+
+    def usage(self) -> Usage:
+        """What it has used since it was started (Linux)."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        peak = next(
+            line for line in Path(f"/proc/{self.pid}/status").read_text().splitlines() if "VmHWM" in line
+        )
+        return Usage((int(fields[11]) + int(fields[12])) / _TICKS, int(peak.split()[1]) / 1024)
+
+    def tail(self) -> str:
+        """The end of its log."""
+        return self._log.read_text(errors="replace")[-3_000:]
+
+    def stop(self) -> None:
+        """SIGTERM, then kill -9."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+
+@contextmanager
+def running(
+    *names: str, settings: Settings, database_url: str, wrap: tuple[str, ...] = ()
+) -> Iterator[dict[str, Process]]:
+    """Start processes of `COMMANDS` (`wrap` is put before their commands) and stop them after the block."""
+    with tempfile.TemporaryDirectory(prefix="rajada-bench-") as folder:
+        home = Path(folder)
+        started: dict[str, Process] = {}
+        try:
+            for name in names:
+                started[name] = Process(name, settings, database_url, home, wrap)
+            yield started
+        finally:
+            for process in started.values():
+                process.stop()

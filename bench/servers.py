@@ -1,0 +1,96 @@
+"""Where a benchmark runs: the servers that the environment names, else the embedded ones, and a corner there.
+
+A corner is a database and a topic prefix of one's own, removed afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+from confluent_kafka.admin import AdminClient
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from db.migrate import migrate
+from settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """A Kafka and a superuser's URL of a Postgres."""
+
+    bootstrap: str
+    admin_url: str
+    given: bool
+
+
+@contextmanager
+def servers() -> Iterator[Servers]:
+    """The given servers, or embedded ones that live as long as the block."""
+    bootstrap, url = os.environ.get("KAFKA_BOOTSTRAP_SERVERS"), os.environ.get("DATABASE_URL")
+    if bootstrap and url:
+        yield Servers(bootstrap, url, given=True)
+        return
+    from ops.embedded.kafka import EmbeddedKafka
+    from ops.embedded.postgres import EmbeddedPostgres
+
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rajada-bench-")))
+        kafka = stack.enter_context(EmbeddedKafka(home / "kafka"))
+        postgres = stack.enter_context(EmbeddedPostgres(home / "postgres"))
+        yield Servers(kafka.bootstrap, postgres.url, given=False)
+
+
+@contextmanager
+def own_database(at: Servers) -> Iterator[str]:
+    """URL of a fresh, migrated database; it and its replication slots are dropped afterwards."""
+    name = f"rajada_bench_{uuid4().hex[:8]}"
+    with psycopg.connect(at.admin_url, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    url = _url_of(at.admin_url, name)
+    try:
+        migrate(url, crm="ours")
+        yield url
+    finally:
+        with psycopg.connect(at.admin_url, autocommit=True) as admin:
+            admin.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                " WHERE database = %s AND NOT active",
+                [name],
+            )
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def own_topics(at: Servers) -> Iterator[Settings]:
+    """Settings with a topic prefix of one's own; its topics and groups are deleted afterwards."""
+    prefix = f"bench-{uuid4().hex[:8]}."
+    name = prefix.strip(".").replace("-", "_")
+    try:
+        yield Settings(
+            topic_prefix=prefix,
+            slot=name,
+            publication=name,
+            kafka_bootstrap_servers=at.bootstrap,
+            inbound_debounce_ms=5_000,
+        )
+    finally:
+        admin = AdminClient({"bootstrap.servers": at.bootstrap, "log_level": 2})
+        ours = [topic for topic in admin.list_topics(timeout=10).topics if topic.startswith(prefix)]
+        for future in admin.delete_topics(ours).values() if ours else ():
+            future.exception(30)
+
+
+def _url_of(admin_url: str, database: str) -> str:
+    """The same server's URL of another database, in the form of a URL (yoyo needs one)."""
+    parameters = conninfo_to_dict(admin_url)
+    password = f":{parameters['password']}" if parameters.get("password") else ""
+    host, port = parameters.get("host", "127.0.0.1"), parameters.get("port", "5432")
+    return f"postgresql://{parameters.get('user', 'postgres')}{password}@{host}:{port}/{database}"

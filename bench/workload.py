@@ -1,0 +1,193 @@
+"""The backlog that the main path works off: messages of a clinic's patients, as rows and as source records.
+
+Contacts write in waves: in each, some of them write bursts into their conversations, mixed with each other,
+all within one window's length. So a conversation's burst is one window and one job, and windows close all
+along, not only at the end. Times lie in the past, as after an outage.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+import psycopg
+from confluent_kafka import Producer
+
+from ops.clinic import Clinic, Connection, Patient
+from ops.event_lines import EventLine
+from ops.event_record import Header, record_of
+from settings import Settings
+from streams import topics
+
+WINDOW_MS = 5_000
+WAVES = 20
+WAVE_MS = 6_000
+"""From one wave to the next; longer than a window, so that a wave closes the one before."""
+WRITING_MS = 4_000
+"""How long a wave's contacts write; shorter than a window."""
+EVENTS_A_WINDOW = 10
+SEED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """One conversation's messages in one wave."""
+
+    patient: Patient
+    wave: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One event, `at_ms` being its commit time (ms since the epoch)."""
+
+    event_id: str
+    message_id: str
+    patient: Patient
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """All events in the order of the log, and the clinic they belong to."""
+
+    clinic: Clinic
+    events: tuple[Written, ...]
+
+    @property
+    def windows(self) -> int:
+        """How many windows, and so jobs, it must become."""
+        return len(self.events) // EVENTS_A_WINDOW
+
+
+def make(url: str, *, events: int, contacts: int) -> Workload:
+    """Write the clinic, its contacts, messages and events into the database at `url`.
+
+    Each contact gets as many conversations as it takes to have `events` in all, ten in each.
+    """
+    randomly = random.Random(SEED)
+    with psycopg.connect(url, autocommit=True) as connection:
+        clinic = Clinic.found(connection, debounce_ms=WINDOW_MS)
+        patients = clinic.register(connection, [f"p{number}" for number in range(contacts)])
+        conversations = _more_conversations(connection, clinic, patients, events // EVENTS_A_WINDOW)
+        start_ms = time.time_ns() // 1_000_000 - (WAVES + 20) * WAVE_MS
+        written = tuple(_waves(conversations, start_ms, randomly))
+        _copy(connection, clinic, written)
+        connection.execute("ANALYZE")
+    return Workload(clinic, written)
+
+
+def _more_conversations(
+    connection: Connection, clinic: Clinic, patients: list[Patient], wanted: int
+) -> list[Patient]:
+    """Further conversations of the same contacts until there are `wanted`."""
+    randomly = random.Random(SEED)
+    conversations = list(patients)
+    while len(conversations) < wanted:
+        one = patients[len(conversations) % len(patients)]
+        conversations.append(Patient(one.name, one.contact_id, uuid4(randomly)))
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(
+            "COPY conversations (id, organization_id, contact_id, channel_session_id, is_group) FROM STDIN"
+        ) as copy,
+    ):
+        for one in conversations[len(patients) :]:
+            copy.write_row(
+                (one.conversation_id, clinic.organization_id, one.contact_id, clinic.session_id, False)
+            )
+    return conversations[:wanted]
+
+
+def _waves(conversations: list[Patient], start_ms: int, randomly: random.Random) -> Iterator[Written]:
+    each = -(-len(conversations) // WAVES)
+    for wave in range(WAVES):
+        mixed = conversations[wave * each : (wave + 1) * each] * EVENTS_A_WINDOW
+        randomly.shuffle(mixed)
+        for number, patient in enumerate(mixed):
+            at_ms = start_ms + wave * WAVE_MS + number * WRITING_MS // len(mixed)
+            yield Written(uuid4(randomly), uuid4(randomly), patient, at_ms)
+
+
+def uuid4(randomly: random.Random) -> str:
+    """A random UUID of a seeded generator, so that runs are alike."""
+    return str(UUID(int=randomly.getrandbits(128), version=4))
+
+
+def _copy(connection: Connection, clinic: Clinic, events: tuple[Written, ...]) -> None:
+    with connection.cursor() as cursor:
+        with cursor.copy(
+            "COPY messages (id, organization_id, conversation_id, channel_session_id, contact_id, type,"
+            " direction, sent_at, created_at) FROM STDIN"
+        ) as copy:
+            for one in events:
+                at = datetime.fromtimestamp(one.at_ms / 1000, UTC)
+                copy.write_row(
+                    (
+                        one.message_id,
+                        clinic.organization_id,
+                        one.patient.conversation_id,
+                        clinic.session_id,
+                        one.patient.contact_id,
+                        "text",
+                        "inbound",
+                        at,
+                        at,
+                    )
+                )
+        with cursor.copy(
+            "COPY event_log (id, organization_id, event_type, entity_kind, entity_id, payload, created_at)"
+            " FROM STDIN"
+        ) as copy:
+            for one in events:
+                row = _line(clinic, one)
+                at = datetime.fromtimestamp(one.at_ms / 1000, UTC)
+                copy.write_row(
+                    (row.id, row.organization_id, row.event_type, "message", row.entity_id, row.payload, at)
+                )
+
+
+def _line(clinic: Clinic, one: Written) -> EventLine:
+    payload = (
+        f'{{"contact_id": "{one.patient.contact_id}", "conversation_id": "{one.patient.conversation_id}",'
+        f' "channel_session_id": "{clinic.session_id}", "inbound_message_id": "{one.message_id}"}}'
+    )
+    return EventLine(
+        line=0,
+        id=one.event_id,
+        organization_id=clinic.organization_id,
+        event_type=topics.SOURCE,
+        payload=payload,
+        entity_kind="message",
+        entity_id=one.message_id,
+    )
+
+
+def preload(workload: Workload, bootstrap: str, settings: Settings) -> None:
+    """Put every event into the source topic, in order, as the publisher would have."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "partitioner": "murmur2_random",
+            "enable.idempotence": True,
+            "linger.ms": 20,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    topic = settings.topic(topics.SOURCE)
+    for lsn, one in enumerate(workload.events, 1):
+        published: list[Header] = [
+            ("cdc_op", b"c"),
+            ("cdc_source_lsn", b"%d" % lsn),
+            ("cdc_source_ts_ms", b"%d" % one.at_ms),
+        ]
+        key, value, headers = record_of(_line(workload.clinic, one), one.at_ms)
+        producer.produce(topic, value, key, headers=[*published, *headers])
+        if lsn % 1_000 == 0:
+            producer.poll(0)
+    if producer.flush(60):
+        raise RuntimeError("Kafka did not take the whole workload within a minute")
