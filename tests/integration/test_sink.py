@@ -213,6 +213,7 @@ def test_a_job_goes_through_its_states_and_shows_who_runs_it(lab: Lab) -> None:
         assert (row["status"], row["locked_by"], row["locked_at"]) == ("pending", None, None)
         assert row["last_error"] == "HTTP 503"
         step(3, "running", 1)
+        assert lab.job_row(job.id) == row
         step(5, "done", 2)
     row = lab.job_row(job.id)
     assert row is not None
@@ -528,9 +529,8 @@ def test_the_end_of_a_partition_is_reached_over_aborted_records_and_markers(lab:
         transactional = Producer({"bootstrap.servers": lab.bootstrap, "transactional.id": lab.outcomes})
         transactional.init_transactions(30)
         transactional.begin_transaction()
-        transactional.produce(
-            lab.outcomes, value=encode_outcome(lab.outcome(event, outcome="x")), partition=0
-        )
+        never = lab.outcome(EventOutcome(event_id=event, seq=9), outcome="never")
+        transactional.produce(lab.outcomes, value=encode_outcome(never), partition=0)
         transactional.flush()
         transactional.abort_transaction(30)
         until(lambda: lab.ends(lab.outcomes)[0] == 3, "an aborted record and its marker lie at the end")
