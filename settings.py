@@ -112,6 +112,10 @@ class Settings(BaseSettings):
     # -- the sweep (spec/dispatch.md, "Nothing is lost, even when CDC loses it")
     event_reap_ms: int = Field(default=300_000, ge=1, validation_alias="EVENT_REAP_MS")
     """Events that are pending, or left processing by an older system, for longer are published again."""
+    sweep_every_s: float = Field(default=60.0, gt=0)
+    """How often a worker sweeps, one worker at a time."""
+    sweep_max_lag_s: float = Field(default=60.0, gt=0)
+    """The sweep holds while the worker or the sink is further behind."""
 
     # -- jobs
     jobs_run_by: Literal["lanes", "table"] = "lanes"

@@ -1,7 +1,8 @@
 """How a process tells whoever supervises it that it is ready, or what it waits for.
 
-A process calls `report`; the supervisor, `rajada status` and a probe read the file it leaves. Nothing
-happens when nobody asked: the folder is named by the environment variable `RAJADA_STATUS_DIR`.
+A process calls `report`; the supervisor, `rajada status` and a probe read the file it leaves. Beside it
+`counters` leaves what the process has done so far. Nothing happens when nobody asked: the folder is named
+by the environment variable `RAJADA_STATUS_DIR`.
 This is the lowest layer: it imports nothing of ours, so that every process can use it.
 """
 
@@ -12,6 +13,7 @@ import json
 import os
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +24,8 @@ STATUS_DIR = "RAJADA_STATUS_DIR"
 State = Literal["ready", "waiting"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_COUNTERS = ".counters"
+"""Between the name and `.json`: no name of a process has a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,15 @@ class Report:
     pid: int
 
 
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What a process has done since its start; `at` in Unix seconds, `pid` tells whose numbers they are."""
+
+    values: dict[str, int | str]
+    at: float
+    pid: int
+
+
 def report(name: str, state: State, reason: str = "") -> None:
     """Say that the process `name` (`worker`, `relay`, …) is ready, or waiting and why.
 
@@ -41,17 +54,28 @@ def report(name: str, state: State, reason: str = "") -> None:
     A folder that can't be written is ignored on purpose: no process dies because nobody could hear it.
     Raises ValueError for a name that would not make a plain file name.
     """
+    _write(name, "", asdict(Report(state=state, reason=reason, at=time.time(), pid=os.getpid())))
+
+
+def counters(name: str, values: Mapping[str, int | str]) -> None:
+    """Leave what the process `name` has done since its start: numbers, and short texts about its state.
+
+    For every few seconds. Otherwise as `report`.
+    """
+    _write(name, _COUNTERS, asdict(Counters(values=dict(values), at=time.time(), pid=os.getpid())))
+
+
+def _write(name: str, kind: str, content: Mapping[str, object]) -> None:
     if not _NAME.fullmatch(name):
         raise ValueError(f"A status name is lower-case letters, digits, '-' or '_', not {name!r}.")
     folder = os.environ.get(STATUS_DIR)
     if not folder:
         return
-    said = Report(state=state, reason=reason, at=time.time(), pid=os.getpid())
-    target = Path(folder) / f"{name}.json"
-    draft = target.with_suffix(f".{said.pid}.new")
+    target = Path(folder) / f"{name}{kind}.json"
+    draft = target.with_suffix(f".{os.getpid()}.new")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(asdict(said)))
+        draft.write_text(json.dumps(content))
         draft.replace(target)
     except OSError:
         with contextlib.suppress(OSError):
@@ -72,6 +96,19 @@ def read(folder: Path, name: str) -> Report | None:
         return None
 
 
+def read_counters(folder: Path, name: str) -> Counters | None:
+    """What `name` last counted into `folder`; None when nothing readable is there."""
+    try:
+        raw = json.loads((folder / f"{name}{_COUNTERS}.json").read_text())
+        values = {
+            str(key): value if isinstance(value, int) else str(value) for key, value in raw["values"].items()
+        }
+        return Counters(values=values, at=float(raw["at"]), pid=int(raw["pid"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
 def forget(folder: Path, name: str) -> None:
     """Drop what `name` reported, so that a new process of that name isn't taken for ready too early."""
-    (folder / f"{name}.json").unlink(missing_ok=True)
+    for kind in ("", _COUNTERS):
+        (folder / f"{name}{kind}.json").unlink(missing_ok=True)

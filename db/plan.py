@@ -36,7 +36,7 @@ INDEXES = {
 
 TRIGGER = "zz_rajada_partition_key"
 
-OUR_TABLES = ("meta", "trace", "swept", "replays", "sink_offsets", "windows_settings", "relay")
+OUR_TABLES = ("meta", "trace", "swept", "replays", "sink_offsets", "windows_settings", "relay", "leases")
 
 
 def plan(url: str, *, crm: Crm, settings: Settings | None = None) -> list[str]:

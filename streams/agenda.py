@@ -70,8 +70,9 @@ class Agenda:
         self.taken: set[str] = set()
         """Ids of windows that are being decided: they take no more events and come up no second time."""
 
-    def rebuild(self, partitions: Iterable[int]) -> None:
-        """Forget everything, then schedule every window of these partitions."""
+    def rebuild(self, partitions: Iterable[int]) -> int:
+        """Forget everything, then schedule every window of these partitions; returns how many there are."""
+        found = 0
         self._timers.clear()
         self._held.clear()
         self._newest_ms.clear()
@@ -79,6 +80,8 @@ class Agenda:
             for key, contact in self._contacts.partition_items(partition):
                 for window in contact.windows:
                     self.schedule(key, partition, window)
+                    found += 1
+        return found
 
     def schedule(self, key: bytes, partition: int, window: Window) -> None:
         """Look at a window when it is due; the wait is measured once, then the monotonic clock counts."""

@@ -13,6 +13,7 @@ from schemas.codec import encode_outcome
 from streams import topics
 from streams.closing import invalid_payload_outcome
 from streams.contact import Contact, Window
+from streams.counting import Counts
 from streams.dead import Cause, Header, dead_headers
 from streams.events import COMMIT_TIME, REKEYED, Event, InvalidPayload, read_event
 from streams.ports import Contacts, Item, Lengths, Outbox, Source
@@ -26,19 +27,6 @@ SKEW_MS: Final = 1_000
 
 RuleKey = tuple[str, str, str]
 """Organization, conversation and channel session: what the length of a window depends on."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """What became of the records that were read; every one is counted in exactly one of these."""
-
-    opened: int = 0
-    joined: int = 0
-    duplicate: int = 0
-    applied_before: int = 0
-    invalid_payload: int = 0
-    rekeyed: int = 0
-    dead: int = 0
 
 
 @dataclass(slots=True)
@@ -87,6 +75,7 @@ class Collector:
         The transport commits only what is durable, so nothing is awaited here but the window lengths.
         """
         now_ms = self._wall_ms()
+        self.counts.read += len(records)
         sends = _Sends()
         events = []
         for record in records:

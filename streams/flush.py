@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Container, Iterable
-from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 import structlog
@@ -22,6 +21,7 @@ from streams import topics
 from streams.agenda import Agenda, Clocks, Due
 from streams.closing import fail, freeze, key_parts, retry_outcome, sent_of, wait_for_media
 from streams.contact import Window
+from streams.counting import Tally
 from streams.decide import (
     AskedEvent,
     DatabaseAway,
@@ -43,19 +43,6 @@ HELD_LOOK_S: Final = 0.02
 """How often windows are looked at that are due by the clock but wait for the log."""
 LONGEST_BACKOFF_S: Final = 30.0
 SUPERSEDED: Final = "superseded_by_newer_inbound"
-
-
-@dataclass(slots=True)
-class Tally:
-    """What the cycles did, for the log and for metrics."""
-
-    cycles: int = 0
-    jobs: int = 0
-    stops: dict[str, int] = field(default_factory=dict)
-    media_waits: int = 0
-    failures: int = 0
-    deaths: int = 0
-    away: int = 0
 
 
 class Flusher:
@@ -107,6 +94,8 @@ class Flusher:
 
     def on_window(self, key: bytes, partition: int, window: Window) -> None:
         """A window opened, or filled up."""
+        if len(window.events) == 1:
+            self.tally.opened += 1
         self._agenda.schedule(key, partition, window)
         self._wake.set()
 
@@ -120,7 +109,7 @@ class Flusher:
     def own(self, partitions: Iterable[int]) -> None:
         """These partitions, all that we own, are recovered: their windows are ours to close."""
         self._term += 1
-        self._agenda.rebuild(partitions)
+        self.tally.own(self._agenda.rebuild(partitions))
         self._wake.set()
 
     async def give_up(self) -> None:
@@ -130,6 +119,7 @@ class Flusher:
         if self._deciding is not None:
             self._deciding.cancel()  # a slow database must not hold up a rebalance; nothing was written yet
         await self._idle.wait()
+        self.tally.give_up()
 
     # -- the loop
 
@@ -235,12 +225,10 @@ class Flusher:
             case Enqueue(answers=answers):
                 contact.superseded.pop(conversation_id, None)
                 freeze(due.key, window, "job", gone, decision.warnings, now_ms, answers, self._run_by)
-                self.tally.jobs += 1
             case Stop(reason=reason):
                 if reason == SUPERSEDED:
                     contact.superseded.setdefault(conversation_id, now_ms)
                 freeze(due.key, window, reason, gone, decision.warnings, now_ms)
-                self.tally.stops[reason] = self.tally.stops.get(reason, 0) + 1
             case Emptied():
                 freeze(due.key, window, None, gone, decision.warnings, now_ms)
             case WaitForMedia(recheck_in_ms=recheck_ms):
@@ -249,7 +237,6 @@ class Flusher:
             case Fail(error_class=error_class, message=message):
                 died = fail(window, error_class, message, gone, now_ms, self._retry_delay_ms)
                 self.tally.failures += 1
-                self.tally.deaths += died
                 log.warning("decision_failed", window=window.id, error=error_class, dead=died)
             case LookAgain(in_ms=in_ms):
                 self._agenda.put_back([due], in_ms / 1000)
@@ -282,6 +269,7 @@ class Flusher:
         highest, *_ = await asyncio.gather(self._outbox.send(topics.OUTCOMES, outcomes), *sends)
         for one in frozen:
             drop(one.contact, one.window, highest.get(one.partition, -1), now_ms)
+            self.tally.close(one.window)
             prune(one.contact, self._written_below(one.partition), now_ms)
             self._contacts.put(one.key, one.contact, one.partition)
         if frozen:

@@ -73,3 +73,21 @@ def test_the_lowest_modules_import_nothing_of_ours(module: object) -> None:
         )
     }
     assert not imported & {"ops", "streams", "sinks", "schemas", "db", "settings", "status"}
+
+
+def test_counters_stand_beside_the_report_and_are_forgotten_with_it(asked: Path) -> None:
+    status.report("worker", "ready")
+    status.counters("worker", {"read": 3, "sweep": "well"})
+    counted = status.read_counters(asked, "worker")
+    assert counted is not None
+    assert counted.values == {"read": 3, "sweep": "well"}
+    assert (status.read(asked, "worker") or counted).pid == counted.pid
+    assert status.read_counters(asked, "sink") is None
+    status.forget(asked, "worker")
+    assert list(asked.iterdir()) == []
+
+
+def test_torn_counters_read_as_none(tmp_path: Path) -> None:
+    for text in ("", "[]", '{"values": []}', '{"values": {}, "at": 1}'):
+        (tmp_path / "sink.counters.json").write_text(text)
+        assert status.read_counters(tmp_path, "sink") is None

@@ -1,0 +1,118 @@
+"""Conservation: what came in is counted where it went, per stage (spec/jobs.md, Dead letters).
+
+Records: every one that was read is in exactly one of `Counts`' places. Windows: every one that opened, or
+was found at recovery, is closed in exactly one way, was handed over, or is open. Counted since the process
+started. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from streams.contact import Window
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the records that were read; every one is counted in exactly one of these."""
+
+    opened: int = 0
+    joined: int = 0
+    duplicate: int = 0
+    applied_before: int = 0
+    invalid_payload: int = 0
+    rekeyed: int = 0
+    dead: int = 0
+    read: int = 0
+    """All of them: counted where they come in, not where they go."""
+
+    @property
+    def accounted(self) -> int:
+        """The sum of the places; equal to `read` between two batches."""
+        return (
+            self.opened
+            + self.joined
+            + self.duplicate
+            + self.applied_before
+            + self.invalid_payload
+            + self.rekeyed
+            + self.dead
+        )
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the windows, and what the cycles of the flush did."""
+
+    recovered: int = 0
+    """Windows that were there when partitions were taken over."""
+    opened: int = 0
+    jobs: int = 0
+    stops: dict[str, int] = field(default_factory=dict)
+    """By reason."""
+    deaths: int = 0
+    emptied: int = 0
+    """Stop 0 took every event of the window."""
+    handed_over: int = 0
+    """Windows that were open when partitions were given up."""
+    cycles: int = 0
+    media_waits: int = 0
+    failures: int = 0
+    away: int = 0
+    """Cycles that found no database."""
+
+    @property
+    def closed(self) -> int:
+        """Windows that ended here: sent, durable, dropped."""
+        return self.jobs + sum(self.stops.values()) + self.deaths + self.emptied
+
+    @property
+    def open(self) -> int:
+        """Windows that must be in the contacts now."""
+        return self.recovered + self.opened - self.closed - self.handed_over
+
+    def close(self, window: Window) -> None:
+        """A window was sent and dropped."""
+        frozen = window.frozen
+        assert frozen is not None, "only a frozen window is closed"
+        if frozen.status == "dead":
+            self.deaths += 1
+        elif not window.events:
+            self.emptied += 1
+        elif frozen.job_id is not None:
+            self.jobs += 1
+        else:
+            self.stops[frozen.outcome] = self.stops.get(frozen.outcome, 0) + 1
+
+    def give_up(self) -> None:
+        """The partitions go, and their open windows with them."""
+        self.handed_over += self.open
+
+    def own(self, found: int) -> None:
+        """Partitions were taken over that hold so many windows."""
+        self.give_up()
+        self.recovered += found
+
+
+def told(counts: Counts, tally: Tally) -> dict[str, int]:
+    """Both as flat numbers, for a log line and the counters' file; stops as `stop:<reason>`."""
+    numbers = {
+        "read": counts.read,
+        "opened": counts.opened,
+        "joined": counts.joined,
+        "duplicate": counts.duplicate,
+        "applied_before": counts.applied_before,
+        "invalid_payload": counts.invalid_payload,
+        "rekeyed": counts.rekeyed,
+        "dead_letters": counts.dead,
+        "recovered": tally.recovered,
+        "open": tally.open,
+        "jobs": tally.jobs,
+        "dead": tally.deaths,
+        "emptied": tally.emptied,
+        "handed_over": tally.handed_over,
+        "decisions_failed": tally.failures,
+        "media_waits": tally.media_waits,
+        "database_away": tally.away,
+    }
+    return numbers | {f"stop:{reason}": count for reason, count in sorted(tally.stops.items())}
