@@ -20,12 +20,12 @@ LOG_EVERY: Final = 12
 
 async def tell(counts: Counts, tally: Tally, sweep: Callable[[], Mapping[str, int | str]]) -> None:
     """Tell for ever; `sweep` gives the numbers of the sweep."""
-    last: Mapping[str, int | str] = told(counts, tally) | sweep()
+    last: dict[str, int | str] = {**told(counts, tally), **sweep()}
     status.counters("worker", last)
     while True:
         for _ in range(LOG_EVERY):
             await asyncio.sleep(EVERY_S)
-            now = told(counts, tally) | sweep()
+            now: dict[str, int | str] = {**told(counts, tally), **sweep()}
             status.counters("worker", now)
         if now != last:
             log.info("worker_counters", unaccounted=counts.read - counts.accounted, **now)
