@@ -28,6 +28,7 @@ from streams.flush import Flusher
 from streams.forget import forget_idle
 from streams.lengths import WindowLengths
 from streams.ports import Item
+from streams.skew import ClockSkew
 from streams.source import SourceTopic
 from streams.transport import Batched, Record, Table, each_batch, end_process
 from streams.undertaker import OriginalRecords
@@ -93,7 +94,7 @@ def build_app(settings: Settings) -> faust.App:
     clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)
     flusher = Flusher(
         contacts,
-        DatabaseDecider(FactReader(pool), settings),
+        DatabaseDecider(FactReader(pool), settings, clocks.wall_ms, ClockSkew()),
         OriginalRecords(bootstrap, source_topic.get_topic_name()),
         outbox,
         source,

@@ -22,9 +22,6 @@ from streams.windows import WindowRule, full, take_in
 
 log = structlog.get_logger(__name__)
 
-SKEW_MS: Final = 1_000
-"""A commit time this far ahead of our clock is told: the windows of such events are cut short."""
-
 RuleKey = tuple[str, str, str]
 """Organization, conversation and channel session: what the length of a window depends on."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from settings import Settings
-from streams.decide import Decision, Fail, LookAgain, Question, Rules, decide
+from streams.decide import Decision, Facts, Fail, LookAgain, Question, Rules, decide
 from streams.facts import FactReader, ReadFailure
 from streams.masking import masked
+from streams.skew import ClockSkew
 
 LOOK_AGAIN_MS: Final = 2_000
 """A window whose facts did not come in time is looked at again after this."""
@@ -17,8 +18,12 @@ LOOK_AGAIN_MS: Final = 2_000
 class DatabaseDecider:
     """Decides on the database's state at the moment of asking (spec/dispatch.md, step 4)."""
 
-    def __init__(self, reader: FactReader, settings: Settings) -> None:
+    def __init__(
+        self, reader: FactReader, settings: Settings, wall_ms: Callable[[], int], skew: ClockSkew
+    ) -> None:
         self._reader = reader
+        self._wall_ms = wall_ms
+        self._skew = skew
         self._rules = Rules(
             allowlist_ttl_days=settings.allowlist_ttl_days,
             media_recheck_ms=settings.media_recheck_ms,
@@ -27,7 +32,11 @@ class DatabaseDecider:
 
     async def decide(self, questions: Sequence[Question]) -> list[Decision]:
         """One decision a question, in order; raises DatabaseAway when none can be made now."""
+        asked_ms = self._wall_ms()
         answers = await self._reader.read(questions)
+        read = next((answer for answer in answers if isinstance(answer, Facts)), None)
+        if read is not None:
+            self._skew.observe(read.db_now_ms, asked_ms, self._wall_ms())
         decisions: list[Decision] = []
         for question, answer in zip(questions, answers, strict=True):
             if not isinstance(answer, ReadFailure):
