@@ -38,7 +38,7 @@ class EventRow(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class JobRow(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What `sink_jobs.sql` and `sink_group_links.sql` take."""
+    """What `sink_jobs.sql`, `sink_jobs_handed_over.sql` and `sink_group_links.sql` take."""
 
     id: str
     organization_id: str
@@ -89,6 +89,8 @@ class _Place(Struct, gc=False):
 
 
 _place_decoder = msgspec.json.Decoder(_Place)
+_facts_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_messages_decoder = msgspec.json.Decoder(dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class Rows:
     jobs: list[JobRow] = field(default_factory=list)
     """Those that are not running: written first, since a contact may have one running row only."""
     running: list[JobRow] = field(default_factory=list)
+    handed_over: list[tuple[int, JobRow]] = field(default_factory=list)
+    """Those that the CRM's workers run, each with its outcome's place in the batch."""
     group_links: list[JobRow] = field(default_factory=list)
     traces: list[TraceRow] = field(default_factory=list)
 
@@ -112,7 +116,7 @@ def rows_of(outcomes: Sequence[Outcome]) -> Rows:
     """All rows of a batch; the trace rows name the outcome by its place in the batch."""
     rows = Rows()
     events: dict[tuple[str, str], EventRow] = {}
-    jobs: dict[str, JobRow] = {}
+    jobs: dict[str, tuple[int, Outcome, Job]] = {}
     told: set[tuple[object, ...]] = set()
     for n, outcome in enumerate(outcomes):
         # an outcome without an organization is the platform's own, and no row is
@@ -125,8 +129,8 @@ def rows_of(outcomes: Sequence[Outcome]) -> Rows:
         job = outcome.job
         if job is not None:
             held = jobs.get(job.id)
-            if held is None or (job.replay, job.seq) > (held.replay, held.seq):
-                jobs[job.id] = _job_row(outcome, job)
+            if held is None or (job.replay, job.seq) > (held[2].replay, held[2].seq):
+                jobs[job.id] = (n, outcome, job)
         for trace in _trace_rows(n, outcome):
             identity = (trace.event_id, trace.job_id, trace.at_ms, trace.replay, trace.seq, trace.stage,
                         trace.outcome)  # fmt: skip
@@ -134,9 +138,12 @@ def rows_of(outcomes: Sequence[Outcome]) -> Rows:
                 told.add(identity)
                 rows.traces.append(trace)
     rows.events.extend(events.values())
-    for row in jobs.values():
+    for n, outcome, job in jobs.values():
+        row = _job_row(outcome, job)
         if row.kind == GROUP_LINK:
             rows.group_links.append(row)
+        elif job.run_by == "table":
+            rows.handed_over.append((n, row))
         else:
             (rows.running if row.status == "running" else rows.jobs).append(row)
     return rows
@@ -183,6 +190,7 @@ def _trace_rows(n: int, outcome: Outcome) -> Iterable[TraceRow]:
     """One row an event, one for the job, and one for an outcome that is about neither."""
     job = outcome.job
     place = _place(job)
+    conversation_id, messages, facts = _split(outcome.facts)
 
     def row(
         *,
@@ -198,9 +206,9 @@ def _trace_rows(n: int, outcome: Outcome) -> Iterable[TraceRow]:
             at_ms=outcome.at_ms,
             organization_id=outcome.organization_id or None,
             contact_id=outcome.contact_id,
-            conversation_id=place.conversation_id,
-            # A job answers its newest message; an event is about its own, which its row knows.
-            message_id=None if event else place.inbound_message_id,
+            conversation_id=place.conversation_id or conversation_id,
+            # A job answers its newest message; an event is about its own.
+            message_id=messages.get(event.event_id) if event else place.inbound_message_id,
             event_id=event.event_id if event else None,
             job_id=job_id,
             replay=replay,
@@ -211,7 +219,7 @@ def _trace_rows(n: int, outcome: Outcome) -> Iterable[TraceRow]:
             attempts=attempts,
             last_error=outcome.last_error,
             next_attempt_at_ms=outcome.next_attempt_at_ms,
-            facts=outcome.facts,
+            facts=facts,
         )
 
     for event in outcome.events:
@@ -226,6 +234,19 @@ def _trace_rows(n: int, outcome: Outcome) -> Iterable[TraceRow]:
         )  # fmt: skip
     elif not outcome.events:
         yield row(event=None, job_id=outcome.job_id, replay=0, seq=0, status=outcome.status, attempts=0)
+
+
+def _split(facts: str | None) -> tuple[str | None, dict[str, str], str | None]:
+    """Of a window's facts: the conversation, each event's message, and the facts without the messages."""
+    if facts is None:
+        return None, {}, None
+    try:
+        told = _facts_decoder.decode(facts)
+        messages = _messages_decoder.decode(told.pop("messages", msgspec.Raw(b"{}")))
+        conversation_id = msgspec.json.decode(told.get("conversation_id", b"null"), type=str | None)
+    except msgspec.DecodeError:
+        return None, {}, facts
+    return conversation_id, messages, msgspec.json.encode(told).decode()
 
 
 def _place(job: Job | None) -> _Place:

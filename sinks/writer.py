@@ -81,8 +81,11 @@ class Writer:
                 if rows.traces:
                     told = database.execute(load("sink_trace"), {"rows": as_json(rows.traces)})
                     fresh = {int(row[0]) for row in told.fetchall()}
+                # A job that was told before was handed over then: its row is the CRM's, or gone by its hand.
+                handed_over = [row for n, row in rows.handed_over if n in fresh]
                 for statement, changed in (
                     ("sink_events", rows.events),
+                    ("sink_jobs_handed_over", handed_over),
                     ("sink_jobs", rows.jobs),
                     ("sink_jobs", rows.running),
                     ("sink_group_links", rows.group_links),

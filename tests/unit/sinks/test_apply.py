@@ -120,6 +120,14 @@ def test_a_job_without_a_status_is_pending() -> None:
     assert [row.status for row in rows_of([outcome(job=job())]).jobs] == ["pending"]
 
 
+def test_jobs_that_the_crms_workers_run_are_apart_with_their_place_in_the_batch() -> None:
+    theirs = msgspec.structs.replace(job(1), run_by="table")
+    batch = [outcome(job=job(2)), outcome(job=theirs), outcome(job=theirs), outcome(job=job(3))]
+    rows = rows_of(batch)
+    assert [(n, row.id) for n, row in rows.handed_over] == [(1, theirs.id)]
+    assert [row.id for row in rows.jobs] == [job(2).id, job(3).id]
+
+
 def test_group_links_have_a_queue_of_their_own() -> None:
     rows = rows_of([outcome(job=job(kind="group_link_template"), job_status="running")])
     assert rows.jobs == rows.running == []
