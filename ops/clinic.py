@@ -56,17 +56,36 @@ class Clinic:
         cls,
         connection: Connection,
         *,
+        name: str = "",
         status: str = "active",
         debounce_ms: int | None = None,
         published: bool = True,
     ) -> Clinic:
         """Make a clinic; `debounce_ms` is its agent's window (None: the installation's)."""
-        clinic = cls(str(uuid4()), str(uuid4()), str(uuid4()))
-        version_id = str(uuid4())
+        organization_id = str(uuid4())
         with connection.transaction():
             connection.execute(
-                "INSERT INTO organizations (id, status) VALUES (%s, %s)", [clinic.organization_id, status]
+                "INSERT INTO organizations (id, name, status) VALUES (%s, %s, %s)",
+                [organization_id, name, status],
             )
+            return cls._with_number(connection, organization_id, debounce_ms=debounce_ms, published=published)
+
+    def another_number(
+        self, connection: Connection, *, debounce_ms: int | None = None, published: bool = True
+    ) -> Clinic:
+        """Add a WhatsApp number with an agent of its own to the organization."""
+        return self._with_number(
+            connection, self.organization_id, debounce_ms=debounce_ms, published=published
+        )
+
+    @classmethod
+    def _with_number(
+        cls, connection: Connection, organization_id: str, *, debounce_ms: int | None, published: bool
+    ) -> Clinic:
+        """Make a number and its agent; one that isn't published is paused: no pointer, version superseded."""
+        clinic = cls(organization_id, str(uuid4()), str(uuid4()))
+        version_id = str(uuid4())
+        with connection.transaction():
             connection.execute(
                 "INSERT INTO channel_sessions (id, organization_id, status) VALUES (%s, %s, 'WORKING')",
                 [clinic.session_id, clinic.organization_id],
@@ -111,6 +130,16 @@ class Clinic:
             },
         )
         return patients
+
+    def another_conversation(self, connection: Connection, patient: Patient) -> Patient:
+        """Open a conversation on this number with a contact who has one elsewhere."""
+        other = Patient(patient.name, patient.contact_id, str(uuid4()))
+        connection.execute(
+            "INSERT INTO conversations (id, organization_id, contact_id, channel_session_id)"
+            " VALUES (%s, %s, %s, %s)",
+            [other.conversation_id, self.organization_id, other.contact_id, self.session_id],
+        )
+        return other
 
     def write(self, connection: Connection, messages: Sequence[Message]) -> list[Written]:
         """Write messages with their events, in this order, in one statement."""
