@@ -35,6 +35,7 @@ app = faust.App(
     broker_heartbeat_interval=2.0,
     broker_commit_interval=1.0,
     producer_linger=0.005,
+    table_standby_replicas=0,
 )
 contacts: Table[Contact] = create_table(
     app, "contacts", partitions=PARTITIONS, encode=orjson.dumps, decode=orjson.loads

@@ -49,6 +49,7 @@ app = faust.App(
     broker_heartbeat_interval=1.0,
     broker_rebalance_timeout=10.0,
     broker_commit_interval=0.5,
+    table_standby_replicas=0,
 )
 source = app.topic(f"{ID}.in", schema=Batched(), partitions=PARTITIONS)
 single = app.topic(

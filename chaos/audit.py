@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from streams.transport.token import MARKER, Reader
+
 Place = tuple[str, int]
 """Topic and partition."""
 KINDS = {"i": "in", "o": "one"}
@@ -58,9 +60,13 @@ class Findings:
     repeated: int = 0
     """Records processed more than once: allowed, the state tells them apart."""
     zombie_writes: int = 0
-    """Changelog records that go back behind what another worker wrote before."""
+    """Changelog records that go back behind what another worker wrote, and whose token doesn't show it."""
     wrong_keys: int = 0
     """Keys whose final state isn't what the log implies."""
+    late_writes: int = 0
+    """Changelog records whose token shows a replaced worker: allowed, every reader skips them."""
+    wrong_without_tokens: int = 0
+    """Keys whose final state would be wrong for a reader that didn't look at the tokens."""
     crashes: int = 0
     """Workers that ended without being told to."""
     ended_themselves: int = 0
@@ -184,20 +190,35 @@ def judge_deliveries(
 def judge_changelog(findings: Findings, truth: Truth, records: Iterable[Any]) -> None:
     """Fill in what the changelog holds: final state per key, and records that go back."""
     state: dict[str, dict[str, int]] = {}
+    unchecked: dict[str, dict[str, int]] = {}
     newest: dict[str, tuple[int, int]] = {}
+    readers: dict[int, Reader] = {}
     for record in records:
+        counts = readers.setdefault(record.partition(), Reader()).accepts(record.headers())
+        if record.key() == MARKER:
+            continue
         key, value = record.key().decode(), orjson.loads(record.value())
         findings.changelog_records += 1
+        unchecked[key] = value
+        if not counts:
+            findings.late_writes += 1
+            continue
         last, worker = newest.get(key, (-1, -1))
         if value["last"] <= last and value["worker"] != worker:
             findings.zombie_writes += 1
         if value["last"] > last:
             newest[key] = value["last"], value["worker"]
         state[key] = value
+    wrong = _differences(truth, state)
+    findings.wrong_keys = len(wrong)
+    findings.wrong_without_tokens = len(_differences(truth, unchecked))
+    findings.details["wrong"] = dict(list(wrong.items())[:5])
+
+
+def _differences(truth: Truth, state: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     wrong = {}
     for key, expected in truth.keys.items():
         found = [state[key][name] for name in ("n", "sum", "last")] if key in state else None
         if found != expected:
             wrong[key] = {"expected": expected, "found": found}
-    findings.wrong_keys = len(wrong)
-    findings.details["wrong"] = dict(list(wrong.items())[:5])
+    return wrong

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from .failure import NotOwned
+from .token import HEADER, MARKER, Reader, succeed
 
 V = TypeVar("V")
 
@@ -25,11 +26,15 @@ class Change(Protocol):
     def value(self) -> bytes | None:
         """The encoded value; None deletes the key."""
 
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes]]:
+        """Its headers; among them the writer's token."""
+
 
 class Partition(Generic[V]):
     """The state of one partition: what its changelog holds below `covered`, and what was put since."""
 
-    __slots__ = ("covered", "dirty", "values")
+    __slots__ = ("covered", "dirty", "headers", "tokens", "values")
 
     def __init__(self) -> None:
         self.values: dict[bytes, V] = {}
@@ -37,6 +42,14 @@ class Partition(Generic[V]):
         """Keys put since the last flush, in order."""
         self.covered: int | None = None
         """Every changelog record below this offset is in `values`; None: nothing was read yet."""
+        self.tokens = Reader()
+        self.headers: list[tuple[str, bytes]] = []
+        """What our own records of this partition carry: our token, once claimed."""
+
+    def claim(self, generation: int) -> None:
+        """Take the token of an owner that was assigned in `generation` (all that was written is read)."""
+        self.tokens.highest = succeed(self.tokens.highest, generation).encode()
+        self.headers = [(HEADER, self.tokens.highest)]
 
 
 class State(Generic[V]):
@@ -45,6 +58,8 @@ class State(Generic[V]):
     def __init__(self, decode: Callable[[bytes], V]) -> None:
         self._decode = decode
         self.partitions: dict[int, Partition[V]] = {}
+        self.late_writes = 0
+        """Changelog records of replaced owners that recovery ignored."""
 
     # -- ownership
 
@@ -78,8 +93,14 @@ class State(Generic[V]):
         if state is None or (not first if state.covered is None else start > state.covered):
             return False
         values, decode, covered = state.values, self._decode, state.covered or 0
+        accepts = state.tokens.accepts
         for change in changes:
             if change.offset < covered:
+                continue
+            if not accepts(change.headers):
+                self.late_writes += 1
+                continue
+            if change.key == MARKER:
                 continue
             if change.value is None:
                 values.pop(change.key, None)

@@ -14,7 +14,9 @@ from faust.types import TP
 from .batches import Batched
 from .failure import StateIncomplete, end_process
 from .ledger import Batch
+from .producer import Item
 from .state import Partition, State
+from .token import MARKER
 
 log = structlog.get_logger(__name__)
 
@@ -122,11 +124,11 @@ class Table(faust.Table, Generic[V]):
             self.app.consumer.check_lease()
         encode = self._encode
 
-        def items() -> Iterator[tuple[bytes, bytes | None, int]]:
+        def items() -> Iterator[Item]:
             for partition, (state, keys) in taken.items():
-                values = state.values
+                values, headers = state.values, state.headers
                 for key in keys:
-                    yield key, encode(values[key]) if key in values else None, partition
+                    yield key, encode(values[key]) if key in values else None, partition, headers
 
         def durable(sent: asyncio.Future[dict[int, int]]) -> None:
             if not sent.cancelled() and sent.exception() is None:
@@ -217,6 +219,7 @@ class Table(faust.Table, Generic[V]):
                     return
                 await self._check_recovered(active_tps)
                 self._recovering = None
+                await self._claim()
                 await super().on_recovery_completed(active_tps, standby_tps)
                 self._told = True
                 for callback in self._on_owned:
@@ -258,6 +261,21 @@ class Table(faust.Table, Generic[V]):
             reached = starts[tp] if offset is None else offset
             if reached <= ends[tp]:
                 raise StateIncomplete(f"{tp} was read to {reached} of {ends[tp] + 1}: restart this worker")
+
+    async def _claim(self) -> None:
+        """Take a token for each partition and make it durable before anything else is written."""
+        if not self.local.partitions:
+            return
+        consumer = self.app.consumer
+        await (
+            consumer.fence()
+        )  # after the reading: a token as high as ours is of an earlier life of the group
+        consumer.check_lease()
+        states = dict(self.local.partitions)
+        for state in states.values():
+            state.claim(consumer.generation)
+        markers: list[Item] = [(MARKER, b"", number, state.headers) for number, state in states.items()]
+        self._cover(states, await self.app.producer.send_batch(self.changelog_topic_name, markers))
 
 
 async def _call(callback: Callable[..., Awaitable[None] | None], *args: Any) -> None:

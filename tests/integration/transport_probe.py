@@ -27,6 +27,7 @@ app = faust.App(
     broker_session_timeout=3.0,
     broker_heartbeat_interval=1.0,
     broker_commit_interval=0.5,
+    table_standby_replicas=0,
 )
 topic = app.topic(f"{ID}.in", schema=Batched(), partitions=2)
 

@@ -9,12 +9,14 @@ import pytest
 
 from streams.transport import NotOwned
 from streams.transport.state import State
+from streams.transport.token import HEADER, MARKER, Token
 
 
 class Change(NamedTuple):
     offset: int
     key: bytes
     value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 def changes(start, *pairs):
@@ -96,6 +98,33 @@ def test_state_that_was_never_flushed_is_read_again(state):
     assert state.assign([0, 1]) == {0, 1}
     assert state.get(b"a") is None
     assert state.take_dirty() == {}
+
+
+def test_late_writes_of_a_replaced_owner_are_ignored_and_markers_are_no_keys(state):
+    old, new = [(HEADER, Token(0, 4).encode())], [(HEADER, Token(0, 7).encode())]
+    log = [
+        Change(0, b"a", b"old", old),
+        Change(1, b"b", b"old", old),
+        Change(2, MARKER, b"", new),
+        Change(3, b"a", b"late", old),
+        Change(4, b"b", None, old),
+        Change(5, b"b", b"new", new),
+        Change(6, b"c", b"by a tool, without token"),
+    ]
+    assert state.apply(0, 0, 4, True, log[:4])
+    assert state.apply(0, 4, 7, False, log[4:])
+    assert dict(state.items(0)) == {b"a": "old", b"b": "new", b"c": "by a tool, without token"}
+    assert state.late_writes == 2
+
+
+def test_an_owner_claims_a_token_above_all_that_it_read(state):
+    state.apply(0, 0, 1, True, [Change(0, b"a", b"1", [(HEADER, Token(2, 9).encode())])])
+    state.at(0).claim(generation=12)
+    assert state.at(0).headers == [(HEADER, Token(2, 12).encode())]
+    state.at(0).claim(generation=3)  # the group was deleted and began anew
+    assert state.at(0).headers == [(HEADER, Token(3, 3).encode())]
+    state.at(1).claim(generation=5)
+    assert state.at(1).headers == [(HEADER, Token(0, 5).encode())]
 
 
 def test_any_cutting_and_repeating_of_a_changelog_gives_the_same_state():
