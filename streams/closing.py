@@ -6,7 +6,7 @@ alone, so that sending it again after a crash gives the same bytes (spec/dispatc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ import msgspec
 
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome, RunBy
 from streams.contact import Frozen, Window, WindowEvent
+from streams.decide import Because
 from streams.identifiers import again_source_event_id, job_id
 
 KIND: Final = "inbound_turn"
@@ -48,10 +49,11 @@ def freeze(
     now_ms: int,
     answers: str | None = None,
     run_by: RunBy = "lanes",
+    because: Mapping[str, Because] | None = None,
 ) -> None:
     """Fix the window's end: `outcome` is `job`, a stop's reason, or None when stop 0 took every event.
 
-    `answers` is the event whose message the job answers, `run_by` who runs it.
+    `answers` is the event whose message the job answers, `run_by` who runs it, `because` what made a stop.
     """
     taken_out = _take_out(window, deduplicated)
     job = None
@@ -71,6 +73,7 @@ def freeze(
         deduplicated=taken_out,
         warnings=list(warnings),
         run_by=run_by,
+        because=dict(because or {}),
     )
 
 
@@ -130,6 +133,7 @@ def retry_outcome(key: bytes, window: Window, now_ms: int) -> Outcome:
         status="pending",
         last_error=window.last_error,
         next_attempt_at_ms=window.look_at_ms,
+        facts=_facts(window),
     )
 
 
@@ -156,7 +160,7 @@ def sent_of(key: bytes, window: Window) -> Sent:
                 outcome=frozen.outcome,
                 job_id=frozen.job_id,
                 last_error=frozen.last_error,
-                facts=_facts(window, frozen),
+                facts=_facts(window),
                 job=job,
                 job_status="pending" if job else None,
                 alert=_dead_alert(window, frozen) if frozen.status == "dead" else None,
@@ -176,7 +180,7 @@ def invalid_payload_outcome(
         events=(EventOutcome(event_id=event_id, replay=replay, seq=1, attempts=attempts + 1),),
         status="done",
         outcome="invalid_payload",
-        facts=msgspec.json.encode({"what": what}).decode(),
+        facts=_json({"what": what}),
     )
 
 
@@ -204,7 +208,13 @@ def _deduplicated(organization_id: str, contact_id: str, window: Window, frozen:
         events=_event_outcomes(window, [member for member, _ in frozen.deduplicated], 0),
         status="done",
         outcome=DEDUPLICATED,
-        facts=msgspec.json.encode({"jobs": jobs}).decode(),
+        facts=_json(
+            {
+                "conversation_id": window.conversation_id,
+                "messages": {member.event_id: member.message_id for member, _ in frozen.deduplicated},
+                "jobs": jobs,
+            }
+        ),
     )
 
 
@@ -243,17 +253,26 @@ def _job(organization_id: str, contact_id: str, window: Window, frozen: Frozen, 
     )
 
 
-def _facts(window: Window, frozen: Frozen) -> str:
+def _facts(window: Window) -> str:
+    """What the trace tells of a window; `messages` (event → message) is split by event when it is written."""
+    frozen = window.frozen
     facts: dict[str, object] = {
         "conversation_id": window.conversation_id,
+        "messages": {member.event_id: member.message_id for member in window.events},
         "opened_ms": window.events[0].time_ms,
         "deadline_ms": window.deadline_ms,
         "length_ms": window.length_ms,
     }
-    if frozen.warnings:
+    if frozen is not None and frozen.warnings:
         facts["warnings"] = frozen.warnings
+    if frozen is not None and frozen.because:
+        facts["because"] = frozen.because
     if window.again:
         facts["again"] = True
+    return _json(facts)
+
+
+def _json(facts: Mapping[str, object]) -> str:
     return msgspec.json.encode(facts).decode()
 
 

@@ -49,6 +49,8 @@ class Frozen(msgspec.Struct, omit_defaults=True, frozen=True):
     warnings: list[str] = []
     run_by: Literal["lanes", "table"] = "lanes"
     """Who runs the job: as the setting was when it was decided."""
+    because: dict[str, str | int | bool | None] = {}
+    """What made a stop, for the trace."""
 
 
 class Window(msgspec.Struct, omit_defaults=True):

@@ -7,7 +7,7 @@ spec/dispatch.md, step 4, and the first that stops wins (b001); each is a small 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from settings import DEFAULT_ALLOWLIST_TTL_DAYS, RajadaError
@@ -109,6 +109,9 @@ class DatabaseAway(RajadaError):
 # -- what is answered
 
 
+Because = str | int | bool | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
     deduplicated: tuple[tuple[str, str | None], ...] = ()
@@ -132,6 +135,8 @@ class Stop(_Answer):
 
     reason: str
     """As in spec/dispatch.md: `org_not_operating`, `not_eligible:<veto>`, …"""
+    because: Mapping[str, Because] = field(default_factory=dict, compare=False)
+    """What was seen, for the trace; no personal data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +209,7 @@ class _Asked:
 def _organization_stops(asked: _Asked) -> Stop | None:
     """Stops 1 and 2: only the exact status `active` operates (b010 to b014), `external` is another's."""
     if asked.facts.organization_status != "active":
-        return Stop("org_not_operating")
+        return Stop("org_not_operating", because={"organization_status": asked.facts.organization_status})
     if asked.facts.dispatch_mode == "external":
         return Stop("org_external_dispatch")
     return None
@@ -213,7 +218,9 @@ def _organization_stops(asked: _Asked) -> Stop | None:
 def _conversation_stops(asked: _Asked) -> Stop | None:
     """Stop 3: anything but false stops (b022)."""
     if not asked.facts.conversation_found or asked.facts.is_group is not False:
-        return Stop("group_or_missing_conversation")
+        found, is_group = asked.facts.conversation_found, asked.facts.is_group
+        seen = {"conversation_found": found, "is_group": is_group}
+        return Stop("group_or_missing_conversation", because=seen)
     return None
 
 
@@ -231,7 +238,7 @@ def _superseded(asked: _Asked) -> Stop | None:
     if since_ms is not None and question.now_ms - since_ms > question.max_wait_ms:
         asked.warnings.append("starving_conversation")
         return None
-    return Stop(SUPERSEDED)
+    return Stop(SUPERSEDED, because={"latest_message_id": latest})
 
 
 def _yielded(asked: _Asked) -> Stop | None:
@@ -275,7 +282,8 @@ def _too_old(asked: _Asked) -> Stop | None:
     if max_age_s is None:
         return None
     newest_ms = max(event.time_ms for event in asked.events)
-    return Stop("too_old") if asked.question.now_ms - newest_ms > max_age_s * 1000 else None
+    age_ms = asked.question.now_ms - newest_ms
+    return Stop("too_old", because={"age_ms": age_ms}) if age_ms > max_age_s * 1000 else None
 
 
 def _contact_missing(asked: _Asked) -> Fail | None:

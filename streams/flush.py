@@ -225,10 +225,10 @@ class Flusher:
             case Enqueue(answers=answers):
                 contact.superseded.pop(conversation_id, None)
                 freeze(due.key, window, "job", gone, decision.warnings, now_ms, answers, self._run_by)
-            case Stop(reason=reason):
+            case Stop(reason=reason, because=because):
                 if reason == SUPERSEDED:
                     contact.superseded.setdefault(conversation_id, now_ms)
-                freeze(due.key, window, reason, gone, decision.warnings, now_ms)
+                freeze(due.key, window, reason, gone, decision.warnings, now_ms, because=because)
             case Emptied():
                 freeze(due.key, window, None, gone, decision.warnings, now_ms)
             case WaitForMedia(recheck_in_ms=recheck_ms):
