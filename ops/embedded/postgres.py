@@ -37,8 +37,8 @@ _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes":
 class EmbeddedPostgres(Server):
     """One Postgres in a data folder; user `postgres`, no password, on loopback alone.
 
-    `choice` says whose programs, `durable=False` gives up safety against a power failure for speed (tests),
-    `options` are server settings that go before ours.
+    `choice` says whose programs, `options` are server settings that go before ours. `durable=False` is for
+    tests: no safety against a power failure, and the data are deleted when its `with` block ends.
     """
 
     name: ClassVar[str] = "postgres"
@@ -55,6 +55,7 @@ class EmbeddedPostgres(Server):
     ) -> None:
         super().__init__(folder)
         self._choice: PostgresChoice = choice
+        self._durable = durable
         self._options = {**_SERVER_OPTIONS, **({} if durable else _NOT_DURABLE), **(options or {})}
         self._place: Place | None = None
         self._programs: Programs | None = None
@@ -123,6 +124,12 @@ class EmbeddedPostgres(Server):
         """Stop it and delete its data, also where the data stands outside of the data folder."""
         self.stop()
         remove_place(self.folder.postgres)
+
+    def __exit__(self, *error: object) -> None:
+        if self._durable:
+            self.stop()
+        else:
+            self.destroy()
 
     # -- before the process
     def _prepare(self) -> None:
