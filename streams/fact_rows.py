@@ -29,7 +29,7 @@ NO_FOLLOWUP: Final = FollowupFacts(
     enrolled_by_window=False,
     live_enrollment=False,
     live_return_since=False,
-    longest_gap_ms=None,
+    gap_ms=None,
 )
 """Of a window whose organization has no return flow."""
 
@@ -141,7 +141,7 @@ def followup_facts(row: Row, flows: tuple[Flow, ...]) -> FollowupFacts:
         enrolled_by_window=by_window is True,
         live_enrollment=live is True,
         live_return_since=since is True,
-        longest_gap_ms=gap_ms,
+        gap_ms=gap_ms,
     )
 
 

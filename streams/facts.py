@@ -185,11 +185,12 @@ class FactReader:
 async def _set_up(connection: AsyncConnection[Row]) -> None:
     """Plan each statement once, for index look-ups.
 
-    Their costs are overestimated for a full batch, so that the server would compile them first (longer
-    than they take), and plans for the arrays at hand read whole tables into hashes.
+    Plans for the arrays at hand read whole tables into hashes, and testing each job against a batch's event
+    ids takes a thousand times what its estimate says. Costs are overestimated for a full batch, so that the
+    server would compile the statements first, which takes longer than they do.
     """
-    await connection.execute("SET jit = off")
-    await connection.execute("SET plan_cache_mode = force_generic_plan")
+    for setting in ("plan_cache_mode = force_generic_plan", "enable_seqscan = off", "jit = off"):
+        await connection.execute(f"SET {setting}")
 
 
 async def _pipelined(

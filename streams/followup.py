@@ -52,16 +52,16 @@ class FollowupFacts:
     """The contact has an enrollment that has not ended (b147)."""
     live_return_since: bool
     """One of those is of a return flow and started when or after a message of this window came (b150)."""
-    longest_gap_ms: float | None
-    """Of the window's messages, the longest time to the contact's previous one, in any conversation
-    (b152); None: it is the first ever (b139)."""
+    gap_ms: float | None
+    """From the contact's previous message, in any conversation (b152), to the window's newest; None: that
+    is the first ever (b139)."""
 
 
 def yields(facts: FollowupFacts) -> bool:
     """Whether a return flow answers this window instead of the AI.
 
-    Any message of the window may be the one that is enrolled: after a long silence that is the burst's
-    first, while the window is decided after its last.
+    What was enrolled may be any message of the window: after a long silence that is the burst's first,
+    while the window is decided after its last. What would still be enrolled is judged by the newest.
     """
     if not facts.flows or not facts.conversation_and_contact_found:
         return False
@@ -71,9 +71,9 @@ def yields(facts: FollowupFacts) -> bool:
         return False
     if facts.enrolled_by_window or facts.live_return_since:
         return True
-    if facts.live_enrollment or facts.longest_gap_ms is None:
+    if facts.live_enrollment or facts.gap_ms is None:
         return False
-    gap_ms = facts.longest_gap_ms
+    gap_ms = facts.gap_ms
     return any(
         flow.enrolls
         and gap_ms >= flow.threshold_ms

@@ -2,7 +2,7 @@
 -- Parameters: organizations, conversations, contacts: uuid[], one element a window;
 --   message_windows int[] and messages uuid[]: every message with the number of its window, from 1.
 -- Row: n, flows text, found, is_group, is_blocked, force_human, silenced, assignee_kind, tags text[],
---   enrolled_by_window, live_enrollment, live_return_since, longest_gap_ms.
+--   enrolled_by_window, live_enrollment, live_return_since, gap_ms.
 -- `flows` is a JSON document, given with the first window of each organization and null with its others:
 --   {"flows": [[pointer id, trigger_config, graph], …], "followups": [followup of a published agent, …]};
 --   what was jsonb is a text in it, so that an odd one spoils itself alone.
@@ -30,30 +30,22 @@ followups AS (
     WHERE v.status = 'published' AND v.followup IS NOT NULL
     GROUP BY armed.organization_id
 ),
--- Per window: its messages, when the first of them came, and the longest silence before one of them.
--- A message's silence is counted as its enrolling side counts it when it comes: from the latest of what
--- was there by then. Rows that came in the same instant count as there: no yield where it is unsure.
+-- Per window: its messages, when the first of them came, and which is the newest.
 arrived AS (
-    SELECT m.n, array_agg(m.message_id::text) AS messages, min(m.created_at) AS first_at,
-        max(
-            floor(extract(epoch FROM m.created_at) * 1000) - floor(extract(epoch FROM previous.at) * 1000)
-        )::float8 AS longest_gap_ms
-    FROM (
-        SELECT a.n, a.organization_id, a.contact_id, w.message_id, r.created_at
-        FROM unnest(%(message_windows)s::integer[], %(messages)s::uuid[]) AS w (n, message_id)
-        JOIN asked a ON a.n = w.n
-        JOIN armed ON armed.organization_id = a.organization_id
-        LEFT JOIN messages r ON r.id = w.message_id AND r.organization_id = a.organization_id
-    ) m
+    SELECT a.n, array_agg(w.message_id::text) AS messages, min(r.created_at) AS first_at,
+        (array_agg(r.id ORDER BY coalesce(r.sent_at, r.created_at) DESC NULLS LAST, r.created_at DESC, r.id DESC)
+            FILTER (WHERE r.id IS NOT NULL))[1] AS newest_id,
+        (array_agg(r.created_at ORDER BY coalesce(r.sent_at, r.created_at) DESC NULLS LAST, r.created_at DESC, r.id DESC)
+            FILTER (WHERE r.id IS NOT NULL))[1] AS newest_at
+    FROM unnest(%(message_windows)s::integer[], %(messages)s::uuid[]) AS w (n, message_id)
+    JOIN asked a ON a.n = w.n
+    JOIN armed ON armed.organization_id = a.organization_id
     LEFT JOIN LATERAL (
-        SELECT coalesce(b.sent_at, b.created_at) AS at
-        FROM messages b
-        WHERE b.contact_id = m.contact_id AND b.organization_id = m.organization_id
-          AND b.direction = 'inbound' AND b.id <> m.message_id AND b.created_at <= m.created_at
-        ORDER BY coalesce(b.sent_at, b.created_at) DESC
+        SELECT id, sent_at, created_at FROM messages
+        WHERE id = w.message_id AND organization_id = a.organization_id
         LIMIT 1
-    ) previous ON true
-    GROUP BY m.n
+    ) r ON true
+    GROUP BY a.n
 )
 SELECT
     a.n,
@@ -70,7 +62,8 @@ SELECT
     enrolled.by_window AS enrolled_by_window,
     enrolled.live AS live_enrollment,
     enrolled.live_return_since,
-    arrived.longest_gap_ms
+    floor(extract(epoch FROM arrived.newest_at) * 1000)::float8
+        - floor(extract(epoch FROM previous.at) * 1000)::float8 AS gap_ms
 FROM asked a
 LEFT JOIN armed ON armed.organization_id = a.organization_id
 LEFT JOIN followups ON followups.organization_id = a.organization_id
@@ -104,4 +97,14 @@ LEFT JOIN LATERAL (
         WHERE p.id IS NOT NULL AND n.organization_id = a.organization_id AND n.contact_id = a.contact_id
     ) e
 ) enrolled ON true
+-- The silence before the newest message, as its enrolling side counts it when it comes: from the latest of
+-- what was there by then. Rows of the same instant count as there: no yield where it is unsure.
+LEFT JOIN LATERAL (
+    SELECT coalesce(b.sent_at, b.created_at) AS at
+    FROM messages b
+    WHERE p.id IS NOT NULL AND b.contact_id = a.contact_id AND b.organization_id = a.organization_id
+      AND b.direction = 'inbound' AND b.id <> arrived.newest_id AND b.created_at <= arrived.newest_at
+    ORDER BY coalesce(b.sent_at, b.created_at) DESC
+    LIMIT 1
+) previous ON true
 ORDER BY a.n
