@@ -71,10 +71,11 @@ def facts_of(
 
 
 def _known(events: Sequence[str], jobs: Sequence[str | None]) -> dict[str, str | None]:
-    """Event → its job; told by several rows, the one that names a job counts."""
+    """Event → its job. Of several rows that tell of an event the first with a job counts: `event_log` knows
+    to which job it was moved, then comes the job made for it, then those that took it in."""
     known: dict[str, str | None] = {}
     for event, job in zip(events, jobs, strict=True):
-        if job is not None or event not in known:
+        if known.get(event) is None:
             known[event] = job
     return known
 

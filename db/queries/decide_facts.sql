@@ -56,9 +56,11 @@ naming_jobs AS MATERIALIZED (
     ) j
 ),
 known AS (
-    SELECT d.n, array_agg(d.event_id) AS events, array_agg(d.job_id::text) AS jobs
+    SELECT d.n,
+        array_agg(d.event_id ORDER BY d.rank, d.job_id) AS events,
+        array_agg(d.job_id::text ORDER BY d.rank, d.job_id) AS jobs
     FROM (
-        SELECT e.n, e.event_id, found.job_id
+        SELECT e.n, e.event_id, 1 AS rank, found.job_id
         FROM asked_events e
         CROSS JOIN LATERAL (
             SELECT l.job_id FROM event_log l
@@ -66,7 +68,7 @@ known AS (
             LIMIT 1
         ) found
         UNION ALL
-        SELECT e.n, e.event_id, found.id
+        SELECT e.n, e.event_id, 2, found.id
         FROM asked_events e
         CROSS JOIN LATERAL (
             SELECT j.id FROM job_queue j
@@ -74,7 +76,7 @@ known AS (
             LIMIT 1
         ) found
         UNION ALL
-        SELECT e.n, e.event_id, j.id
+        SELECT e.n, e.event_id, 3, j.id
         FROM naming_jobs j
         JOIN asked_events e ON e.organization_id = j.organization_id AND j.event_ids ? e.event_id
     ) d

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from streams.decide import Facts, Question
 from streams.eligibility import EligibilityFacts
@@ -121,17 +121,20 @@ class _Reader:
     def known(self) -> dict[str, str | None]:
         known: dict[str, str | None] = {}
         for event in self.question.events:
-            for row in self.rows("event_log"):
-                if row["id"] == event.event_id and row.get("status") == "done":
-                    known[event.event_id] = _text(row.get("job_id"))
-            for job in self.rows("job_queue"):
-                payload = job.get("payload")
-                named = payload.get("event_ids") if isinstance(payload, dict) else None
-                if job.get("source_event_id") == event.event_id or (
-                    isinstance(named, list) and event.event_id in named
-                ):
-                    known[event.event_id] = str(job["id"])
+            done = [
+                row
+                for row in self.rows("event_log")
+                if row["id"] == event.event_id and row.get("status") == "done"
+            ]
+            told = [_text(row.get("job_id")) for row in done]
+            told += self.jobs(lambda job: job.get("source_event_id") == event.event_id)  # noqa: B023
+            told += self.jobs(lambda job: event.event_id in _named(job))  # noqa: B023
+            if told:
+                known[event.event_id] = next((job for job in told if job is not None), None)
         return known
+
+    def jobs(self, of_event: Callable[[Row], bool]) -> list[str]:
+        return sorted(str(job["id"]) for job in self.rows("job_queue") if of_event(job))
 
     # -- stop 6
 
@@ -244,6 +247,12 @@ class _Reader:
             phone_number=_text(contact.get("phone_number")),
             authorized_ms=_floor(_time(contact, "ai_authorized_at")),
         )
+
+
+def _named(job: Row) -> list[object]:
+    payload = job.get("payload")
+    named = payload.get("event_ids") if isinstance(payload, dict) else None
+    return named if isinstance(named, list) else []
 
 
 def _time(row: Row, name: str) -> float | None:
