@@ -18,7 +18,7 @@ import status
 from db.pool import async_pool
 from logs import configure_logging, logging_config
 from settings import Settings
-from streams import topics
+from streams import coexistence, topics
 from streams.agenda import Clocks
 from streams.collect import Collector
 from streams.contact import Contact, decode_contact, encode_contact
@@ -56,11 +56,14 @@ class _Outbox:
 def build_app(settings: Settings) -> faust.App:
     """The Faust application of the worker, ready to run; makes the topics that are missing when it starts.
 
-    Raises MissingServer when no Kafka or Postgres is named.
+    Waits while another system works on our events or jobs (`streams.coexistence`).
+
+    Raises MissingServer when no Kafka or Postgres is named, NotPrepared when the database isn't migrated.
     """
     configure_logging(settings)
     bootstrap, database_url = settings.bootstrap(), settings.database()
     topics.ensure_topics(bootstrap, settings)
+    coexistence.wait_until_alone(database_url, settings)
     partitions = topics.partition_count(bootstrap, settings)
     app = faust.App(
         settings.topic(topics.APP_ID),
@@ -140,6 +143,7 @@ def build_app(settings: Settings) -> faust.App:
             flusher.run(),
             written.run(),
             forget_idle(contacts, written.written_below, clocks.wall_ms),
+            coexistence.watch(pool, settings),
         )
         for one in background:
             task = asyncio.create_task(one)
