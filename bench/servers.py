@@ -16,9 +16,9 @@ from uuid import uuid4
 import psycopg
 from confluent_kafka.admin import AdminClient
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
 
 from db.migrate import migrate
+from db.urls import url_of
 from settings import Settings
 
 
@@ -54,7 +54,7 @@ def own_database(at: Servers) -> Iterator[str]:
     name = f"rajada_bench_{uuid4().hex[:8]}"
     with psycopg.connect(at.admin_url, autocommit=True) as admin:
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    url = _url_of(at.admin_url, name)
+    url = url_of(at.admin_url, name)
     try:
         migrate(url, crm="ours")
         yield url
@@ -86,11 +86,3 @@ def own_topics(at: Servers) -> Iterator[Settings]:
         ours = [topic for topic in admin.list_topics(timeout=10).topics if topic.startswith(prefix)]
         for future in admin.delete_topics(ours).values() if ours else ():
             future.exception(30)
-
-
-def _url_of(admin_url: str, database: str) -> str:
-    """The same server's URL of another database, in the form of a URL (yoyo needs one)."""
-    parameters = conninfo_to_dict(admin_url)
-    password = f":{parameters['password']}" if parameters.get("password") else ""
-    host, port = parameters.get("host", "127.0.0.1"), parameters.get("port", "5432")
-    return f"postgresql://{parameters.get('user', 'postgres')}{password}@{host}:{port}/{database}"
