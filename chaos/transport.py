@@ -54,10 +54,12 @@ class Plan:
         return self.name or f"chaos-{self.seed}-{int(time())}"
 
 
-def create_topics(bootstrap: str, names: list[str], partitions: int) -> None:
+def create_topics(
+    bootstrap: str, names: list[str], partitions: int, config: dict[str, str] | None = None
+) -> None:
     """Create the topics of a run; they must not exist."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    futures = admin.create_topics([NewTopic(name, partitions, 1) for name in names])
+    futures = admin.create_topics([NewTopic(name, partitions, 1, config=config or {}) for name in names])
     for future in futures.values():
         future.result(30)
 

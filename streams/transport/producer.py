@@ -32,6 +32,8 @@ MESSAGE_TIMEOUT = 0.8
 """Share of the session timeout after which an undelivered record is given up: it must not land later."""
 STOP_TIMEOUT = 10.0
 """Seconds that a graceful stop waits for what is still undelivered."""
+MAX_RECORD_BYTES = 8 * 1024 * 1024
+"""The client's own limit; what a topic takes is for its `max.message.bytes` to say."""
 _FILLING = 1 << 60
 
 
@@ -95,6 +97,7 @@ class Producer(base.Producer):
                 "linger.ms": self.linger_ms or 5,
                 "compression.type": self.compression_type or "none",
                 "queue.buffering.max.messages": 1_000_000,
+                "message.max.bytes": max(self.max_request_size, MAX_RECORD_BYTES),
                 "message.timeout.ms": max(1000, int(session_ms * MESSAGE_TIMEOUT)),
             }
         )

@@ -62,9 +62,9 @@ class Probe:
 
 @contextmanager
 def probing(what: str, bootstrap: str, name: str, folder: Path, fresh: bool = True) -> Iterator[Probe]:
-    topics = [f"{name}.in", f"{name}.out"]
+    topics = [f"{name}.in", f"{name}.out", f"{name}.large"]
     if fresh:
-        create_topics(bootstrap, topics, 2)
+        create_topics(bootstrap, topics, 2, {"max.message.bytes": "5000000"})
     environment = {"PROBE": what, "PROBE_ID": name, "PROBE_BOOTSTRAP": bootstrap}
     environment["PROBE_RESULT"] = str(folder / "result.json")
     command = [sys.executable, "-m", "faust", "-A", "tests.integration.transport_probe"]

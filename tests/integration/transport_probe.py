@@ -84,6 +84,7 @@ async def send():
     headers = [("name", b"\xff"), ("name", None)]
     second = await producer.send_batch(f"{ID}.out", [(b"h", b"v", 1, headers), (b"n", b"v", 1, None)])
     nothing = await producer.send_batch(f"{ID}.out", [])
+    await producer.send_batch(f"{ID}.large", [(b"large", b"x" * 4_000_000, 0)])
     futures = [producer.send_batch(f"{ID}.out", [(b"k%d" % i, b"v", -1)]) for i in range(5000)]
     before = producer.outstanding
     await producer.below(100)
