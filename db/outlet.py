@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
@@ -34,6 +33,7 @@ Acknowledge = Callable[[], None]
 _RECORD_OVERHEAD: Final = 512
 """Bytes of a record batch and of a record's own framing, generously."""
 
+_BATCH_BYTES: Final = 1_000_000
 _QUEUE_KBYTES: Final = 65_536
 _KEPT_OF_A_ROW: Final = ("id", "organization_id", "event_type", "status", "partition_key", "created_at")
 
@@ -60,7 +60,6 @@ class Outlet:
         limits = _size_limits(bootstrap, [*self._topics.values(), self._dead], timeout_s)
         self._largest = {name: limits[topic] - _RECORD_OVERHEAD for name, topic in self._topics.items()}
         self._largest_dead = limits[self._dead] - _RECORD_OVERHEAD
-        self._refused: deque[tuple[Message, Acknowledge]] = deque()
         self._failure: KafkaError | None = None
         self._producer = Producer(
             {
@@ -73,8 +72,9 @@ class Outlet:
                 "partitioner": "murmur2_random",
                 # A record waits as long as Kafka is away; Postgres keeps what comes after it.
                 "message.timeout.ms": 0,
-                # The topics' own limits decide, not the client's.
+                # The topics' own limits decide, not the client's; and they are limits of a whole batch.
                 "message.max.bytes": max(limits.values()) + 65_536,
+                "batch.size": min(_BATCH_BYTES, *self._largest.values(), self._largest_dead),
                 "queue.buffering.max.kbytes": _QUEUE_KBYTES,
             },
             logger=logging.getLogger(f"{__name__}.librdkafka"),
@@ -100,21 +100,13 @@ class Outlet:
             SendFailed: a record was refused for good.
         """
         served = self._producer.poll(timeout_s)
-        while self._refused and self._failure is None:
-            message, acknowledge = self._refused[0]
-            headers = _headers(message)
-            event_id = dict(headers).get("event_id", b"").decode(errors="replace")
-            topic, key, value = message.topic() or "", message.key() or b"", message.value() or b""
-            if not self._bury(topic, _bytes(key), _bytes(value), headers, event_id, acknowledge):
-                break
-            self._refused.popleft()
         if self._failure is not None:
             raise SendFailed(f"Kafka refused a record: {self._failure.str()}")
         return served
 
     def __len__(self) -> int:
         """Records that are not acknowledged yet."""
-        return len(self._producer) + len(self._refused)
+        return len(self._producer)
 
     def close(self) -> None:
         """Drops what is not acknowledged: it comes again from Postgres."""
@@ -142,10 +134,8 @@ class Outlet:
     def _delivered(self, acknowledge: Acknowledge, error: KafkaError | None, message: Message) -> None:
         if error is None:
             acknowledge()
-        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE and message.topic() != self._dead:
-            # The topic's limit was lowered since we asked for it.
-            self._refused.append((message, acknowledge))
         else:
+            # Also when a topic's size limit was lowered meanwhile: the next outlet asks for it anew.
             self._failure = error
 
     def _bury(
@@ -189,16 +179,6 @@ def dead_headers(topic: str, event_id: str, size: int, now_ms: int) -> list[Head
 def _without_content(value: bytes) -> bytes:
     row = orjson.loads(value)
     return orjson.dumps({name: row[name] for name in _KEPT_OF_A_ROW if name in row})
-
-
-def _headers(message: Message) -> list[Header]:
-    headers = message.headers() or []
-    pairs = headers.items() if isinstance(headers, dict) else headers
-    return [(str(name), _bytes(value)) for name, value in pairs]
-
-
-def _bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else str(value or "").encode()
 
 
 def _size_limits(bootstrap: str, topics: list[str], timeout_s: float) -> dict[str, int]:

@@ -45,6 +45,8 @@ _SIGN_OF_LIFE_S: Final = 5.0
 _NOTE_S: Final = 5.0
 _STALLED_S: Final = 10.0
 _BACKOFF_S: Final = (0.1, 10.0)
+_STEADY_S: Final = 5.0
+"""A stream that lasted this long makes the next failure the first one."""
 _FLUSH_S: Final = 5.0
 _SLOW_SLOT_S: Final = 2.0
 
@@ -79,6 +81,7 @@ class Relay:
         self._settings = settings
         self._slot_unusable = False
         self._failures = 0
+        self._ready_at = math.inf
 
     def run(self, stop: threading.Event) -> None:
         """See `run_relay`."""
@@ -90,6 +93,10 @@ class Relay:
             except SlotGone as error:
                 self._slot_unusable = True
                 self._wait(stop, str(error))
+            except psycopg.errors.UndefinedObject as error:
+                # The publication was dropped: this slot can't decode what was written meanwhile, ever.
+                self._slot_unusable = True
+                self._wait(stop, f"Postgres: {_first_line(error)}")
             except psycopg.errors.UndefinedTable as error:
                 raise NotMigrated(f"run `rajada migrate` on this database first: {error}") from error
             except psycopg.Error as error:
@@ -100,8 +107,11 @@ class Relay:
 
     def _wait(self, stop: threading.Event, reason: str) -> None:
         least, most = _BACKOFF_S
+        if time.monotonic() - self._ready_at > _STEADY_S:
+            self._failures = 0
         pause = min(least * 2**self._failures, most)
         self._failures += 1
+        self._ready_at = math.inf
         status.report("relay", "waiting", reason)
         log.warning("relay_waits", reason=reason, seconds=pause)
         stop.wait(pause)
@@ -120,7 +130,7 @@ class Relay:
             outlet.close()
 
     def _started(self) -> None:
-        self._failures = 0
+        self._ready_at = time.monotonic()
         status.report("relay", "ready")
         log.info("relay_ready", slot=self._settings.slot, publication=self._settings.publication)
 

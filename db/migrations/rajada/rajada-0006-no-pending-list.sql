@@ -4,4 +4,8 @@
 
 ALTER INDEX rajada_job_queue_event_ids SET (fastupdate = off);
 
-SELECT gin_clean_pending_list('rajada_job_queue_event_ids');
+DO $$
+BEGIN
+    PERFORM gin_clean_pending_list('rajada_job_queue_event_ids');
+END
+$$;

@@ -48,7 +48,7 @@ def insert_many(
     connection.execute(
         "INSERT INTO event_log (organization_id, event_type, payload) "
         "SELECT %s, %s, jsonb_build_object('contact_id', (%s::text[])[1 + n %% %s], 'n', n) "
-        "FROM generate_series(%s, %s) AS n ORDER BY n",
+        "FROM generate_series(%s::integer, %s) AS n ORDER BY n",
         (organization, AI, [str(c) for c in contacts], len(contacts), first, first + count - 1),
     )
 
