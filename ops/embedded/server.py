@@ -26,7 +26,8 @@ STOP_DEADLINE_S = 20.0
 class Server(ABC):
     """One server that keeps its data in a data folder and its port between starts.
 
-    Alone: `start`, `stop`, `kill` (kill -9), `start` again on the same port, or as a `with` block.
+    Alone: `start`, `stop`, `kill` (kill -9), `start` again on the same port, or as a `with` block. On Linux
+    it ends with the thread that started it, so start it in one that lives as long as it shall.
     Under a supervisor: `prepare` (may take long, any thread), `spawn` (the thread that lives longest),
     `answers` (quick), `stop`.
     """
@@ -77,11 +78,6 @@ class Server(ABC):
     def log_file(self) -> Path:
         """Where the server's output goes."""
         return self.folder.logs / f"{self.name}.log"
-
-    @property
-    def process(self) -> subprocess.Popen[bytes] | None:
-        """The child that runs now or ran last."""
-        return self._process
 
     @property
     def pid(self) -> int | None:
