@@ -1,0 +1,179 @@
+"""The relay: how fast it works off what Postgres has written, and how long a row takes to its topic.
+
+Rows a second: rows are inserted while no relay runs; then one starts, and the time counts from its being
+ready to the broker's append time of the last record. Latency: rows are inserted one by one at a steady
+pace; each counts from before its INSERT is sent until a consumer has its record.
+
+    python -m bench.relay [--rows 100000] [--pace 100] [--seconds 20]
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from dataclasses import dataclass
+from uuid import uuid4
+
+import psycopg
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Message as Record
+
+from bench.processes import running
+from bench.servers import Servers, own_database, own_topics, servers
+from bench.trickle import Latency
+from db.publisher import EVENT_TYPES
+from db.replication import ensure_publication, ensure_slot
+from settings import Settings
+from streams import topics
+
+CONTACTS = 5_000
+PER_TRANSACTION = 10
+SOURCE = EVENT_TYPES[0]
+PATIENCE_S = 120.0
+
+_FILL = """
+DO $$
+BEGIN
+    FOR step IN 0 .. {steps} - 1 LOOP
+        INSERT INTO event_log (organization_id, event_type, payload, metadata)
+        SELECT '{organization}', '{event_type}', jsonb_build_object(
+            'contact_id', lpad(to_hex((step * {per} + n) % {contacts}), 8, '0') || '{contact}',
+            'conversation_id', gen_random_uuid(), 'channel_session_id', gen_random_uuid(),
+            'inbound_message_id', gen_random_uuid()), '{{}}'
+        FROM generate_series(0, {per} - 1) AS n;
+        COMMIT;
+    END LOOP;
+END
+$$
+"""
+
+_INSERT = "INSERT INTO event_log (id, organization_id, event_type, payload) VALUES (%s, %s, %s, %s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What the relay did with a backlog."""
+
+    rows: int
+    seconds: float
+    cpu_s: float
+    peak_mib: float
+
+    def __str__(self) -> str:
+        """In one line."""
+        return (
+            f"{self.rows} rows in {self.seconds:.2f} s: {self.rows / self.seconds:,.0f} rows/s, "
+            f"{self.cpu_s:.1f} s CPU of the relay, {self.peak_mib:.0f} MiB"
+        )
+
+
+def backlog(at: Servers, rows: int) -> Backlog:
+    """Rows a second of a relay that starts behind."""
+    with own_database(at) as url, own_topics(at) as settings:
+        topics.ensure_topics(at.bootstrap, settings)
+        with psycopg.connect(url, autocommit=True) as connection:
+            # The relay's own note, so that it reads the stream and not the table.
+            connection.execute("INSERT INTO rajada.relay (slot) VALUES (%s)", (settings.slot,))
+            ensure_publication(connection, settings.publication)
+            ensure_slot(connection, settings.slot)
+            connection.execute(
+                _FILL.format(
+                    steps=rows // PER_TRANSACTION,
+                    per=PER_TRANSACTION,
+                    contacts=CONTACTS,
+                    organization=uuid4(),
+                    event_type=SOURCE,
+                    contact="-0000-4000-8000-000000000000",
+                )
+            )
+        with running("relay", settings=settings, database_url=url) as processes:
+            relay = processes["relay"]
+            began = relay.wait_ready()
+            records = _read(at, settings, rows // PER_TRANSACTION * PER_TRANSACTION)
+            usage = relay.usage()
+        ended = max(record.timestamp()[1] for record in records) / 1000
+        return Backlog(len(records), ended - began, usage.cpu_s, usage.peak_mib)
+
+
+def latency(at: Servers, pace: float, seconds: float) -> Latency:
+    """INSERT to consumer, in ms, at `pace` rows a second."""
+    with own_database(at) as url, own_topics(at) as settings:
+        topics.ensure_topics(at.bootstrap, settings)
+        sent: dict[str, float] = {}
+        count = int(pace * seconds)
+        arrived: dict[str, float] = {}
+        with running("relay", settings=settings, database_url=url) as processes:
+            processes["relay"].wait_ready()
+            reader = threading.Thread(target=_note_arrivals, args=(at, settings, count, arrived))
+            reader.start()
+            with psycopg.connect(url, autocommit=True) as connection:
+                begun = time.monotonic()
+                for number in range(count):
+                    time.sleep(max(0.0, begun + number / pace - time.monotonic()))
+                    event = str(uuid4())
+                    sent[event] = time.monotonic()
+                    connection.execute(
+                        _INSERT,
+                        (event, uuid4(), SOURCE, f'{{"contact_id": "{uuid4()}"}}'),
+                    )
+            reader.join(PATIENCE_S)
+        return Latency.of([(arrived[event] - at_s) * 1000 for event, at_s in sent.items()])
+
+
+def _consumer(at: Servers, settings: Settings) -> Consumer:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": at.bootstrap,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 50,
+        }
+    )
+    topic = settings.topic(SOURCE)
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(settings.partitions)])
+    return consumer
+
+
+def _read(at: Servers, settings: Settings, count: int) -> list[Record]:
+    consumer = _consumer(at, settings)
+    records: list[Record] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(records) < count and time.monotonic() < deadline:
+        time.sleep(0.5)  # leaves the cores to what is measured
+        records += [r for r in consumer.consume(20_000, 0.1) if r.error() is None]
+    consumer.close()
+    return records
+
+
+def _note_arrivals(at: Servers, settings: Settings, count: int, arrived: dict[str, float]) -> None:
+    consumer = _consumer(at, settings)
+    deadline = time.monotonic() + PATIENCE_S
+    while len(arrived) < count and time.monotonic() < deadline:
+        record = consumer.poll(0.5)
+        if record is not None and record.error() is None:
+            headers = dict(record.headers() or [])
+            event_id = headers["event_id"]
+            assert isinstance(event_id, bytes)
+            arrived.setdefault(event_id.decode(), time.monotonic())
+    consumer.close()
+
+
+def main() -> None:
+    """Measure and print."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rows", type=int, default=100_000)
+    arguments.add_argument("--pace", type=float, default=100.0)
+    arguments.add_argument("--seconds", type=float, default=20.0)
+    asked = arguments.parse_args()
+    with servers() as at:
+        print(f"backlog: {backlog(at, asked.rows)}")
+        told = latency(at, asked.pace, asked.seconds)
+        print(
+            f"insert to consumer at {asked.pace:.0f}/s: p50 {told.p50:.1f} ms, p99 {told.p99:.1f} ms, "
+            f"least {told.least:.1f} ms, most {told.most:.1f} ms ({told.count} rows)"
+        )
+
+
+if __name__ == "__main__":
+    main()
