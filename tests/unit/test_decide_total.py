@@ -14,13 +14,36 @@ from streams.followup import FollowupFacts, armed_pointers, read_flow
 from tests.unit.asking import FINE, NOW_MS, RULES
 from tests.unit.test_decide_stops import named
 
-WORDS = (
-    "allowlist pre_go_live active inbound_after_silence trigger wait smart +5511987654321 user external"
-).split()
-KEYS = (
-    "disabled ai_gate ai_gate_mode ai_test_phone_numbers enabled flow_pointer_ids kind params threshold_minutes "
-    "segments nodes edges id type config mode"
-).split()
+WORDS = [
+    "allowlist",
+    "pre_go_live",
+    "active",
+    "inbound_after_silence",
+    "trigger",
+    "wait",
+    "smart",
+    "+5511987654321",
+    "user",
+    "external",
+]
+KEYS = [
+    "disabled",
+    "ai_gate",
+    "ai_gate_mode",
+    "ai_test_phone_numbers",
+    "enabled",
+    "flow_pointer_ids",
+    "kind",
+    "params",
+    "threshold_minutes",
+    "segments",
+    "nodes",
+    "edges",
+    "id",
+    "type",
+    "config",
+    "mode",
+]
 ODD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(WORDS),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
