@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from ops.commands import processes, produce, stack
+from ops.commands import demo, processes, produce, stack
 from ops.errors import exit_code_of
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ _STACK = "The whole stack"
 _PARTS = "Its parts, one at a time"
 _TOOLS = "Tools"
 
+app.command("demo", rich_help_panel=_STACK)(demo.demo)
 app.command("up", rich_help_panel=_STACK)(stack.up)
 app.command("down", rich_help_panel=_STACK)(stack.down)
 app.command("status", rich_help_panel=_STACK)(stack.status)

@@ -1,0 +1,57 @@
+"""`rajada demo`: see the pipeline at work within a minute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    seconds: Annotated[
+        float, typer.Option(min=10.0, help="Squeeze the minute, and its windows, into so many seconds.")
+    ] = 60.0,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave everything running afterwards, for a look around.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+) -> None:
+    """Play a minute of a clinic's WhatsApp on real Kafka and Postgres, show it live and account for it.
+
+    Runs in a data folder of its own; on given servers (KAFKA_BOOTSTRAP_SERVERS, DATABASE_URL) in a database
+    and under a topic prefix of its own. Exit code 10 if anything is unaccounted for.
+    """
+    from rich.console import Console
+
+    from ops.demo.accounts import as_json
+    from ops.demo.report import report
+    from ops.demo.run import Unaccounted, run_demo
+    from ops.given import shown
+    from settings import get_settings
+
+    console = Console(stderr=json, highlight=False)
+    run = run_demo(get_settings(), console, seconds=seconds, keep=keep, quiet=json)
+    accounts, postgres = run.accounts, shown(run.database_url)
+    if json:
+        typer.echo(as_json(accounts, {"kafka": run.kafka, "postgres": postgres, "kept": keep}))
+    else:
+        console.print(report(accounts))
+        if keep:
+            console.print(_kept(run.home, run.kafka, postgres, run.prefix), markup=False)
+    if not accounts.complete:
+        raise typer.Exit(130)
+    if not accounts.right:
+        raise Unaccounted(
+            f"{len(accounts.lost) + accounts.noise_lost} of the run are lost, {len(accounts.doubled)} are in "
+            f"more than one job. The logs are in {run.home}/logs."
+        )
+
+
+def _kept(home: Path, kafka: str, postgres: str, prefix: str) -> str:
+    """Where things are, and how they are stopped."""
+    under = f", topics {prefix}…" if prefix else ""
+    return (
+        f"\nStill running: Kafka {kafka}{under}; Postgres {postgres}.\n"
+        f"Play again with `rajada demo --keep`; stop with `RAJADA_HOME={home} rajada down`."
+    )

@@ -1,0 +1,1 @@
+"""`rajada demo`: a minute of a clinic's WhatsApp on the real pipeline, shown live and accounted for."""

@@ -1,0 +1,68 @@
+"""The table at the end."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ops.demo.accounts import Accounts
+from ops.demo.watch import READ_EVERY_S
+from ops.demo.words import MEANINGS, counted, milliseconds
+
+
+def report(accounts: Accounts) -> RenderableType:
+    """All messages, and what became of them."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim")
+    beside = [
+        f"{counted(accounts.resent, 'record')} repeated" if accounts.resent else "",
+        f"{counted(accounts.noise, 'record')} of noise" if accounts.noise else "",
+    ]
+    told = ", ".join(part for part in beside if part)
+    table.add_row(Text("messages in", "bold"), str(accounts.messages), f"and {told}" if told else "")
+    table.add_row(
+        Text("jobs out", "bold green"), str(accounts.jobs), f"for {counted(accounts.answered, 'message')}"
+    )
+    stopped = sum(stop.messages for stop in accounts.stops)
+    table.add_row(Text("stopped", "bold yellow"), str(stopped), "each for a reason:" if stopped else "")
+    for stop in accounts.stops:
+        table.add_row(Text(f"  {stop.reason}", "yellow"), str(stop.messages), MEANINGS.get(stop.reason, ""))
+    buried = sum(accounts.dead_letters.values())
+    table.add_row(
+        Text("dead letters", "bold red"), str(buried), "with their bytes, in dispatch.dead:" if buried else ""
+    )
+    for reason, count in accounts.dead_letters.items():
+        table.add_row(Text(f"  {reason}", "red"), str(count), MEANINGS.get(reason, ""))
+    table.add_row(
+        Text("alerts", "bold"), str(accounts.alerts), "in the inbox of the clinic" if accounts.alerts else ""
+    )
+    lost = len(accounts.lost) + accounts.noise_lost
+    table.add_row(
+        Text("lost", "bold"), _must_be_none(lost), "without an end that holds together" if lost else ""
+    )
+    table.add_row(
+        Text("answered twice", "bold"),
+        _must_be_none(len(accounts.doubled)),
+        "in more than one job" if accounts.doubled else "",
+    )
+    latency = accounts.latency
+    table.add_row(
+        Text("commit to job row", "bold"),
+        "",
+        Text(
+            f"p50 {milliseconds(latency.p50_ms)}, p99 {milliseconds(latency.p99_ms)} after the window's end "
+            f"({counted(latency.count, 'job')}, rows read every {READ_EVERY_S * 1000:.0f} ms)"
+        ),
+    )
+    if accounts.complete:
+        return Group(Text(), table)
+    return Group(
+        Text(), table, Text("Stopped before its end: some messages were still on their way.", "yellow")
+    )
+
+
+def _must_be_none(count: int) -> Text:
+    return Text(str(count), "bold green" if count == 0 else "bold red")

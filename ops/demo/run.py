@@ -1,0 +1,195 @@
+"""One run of the demo: find or start the stack, play, watch, account, clean up."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from rich.console import Console
+
+from db.pool import conninfo_for
+from ops.clinic import Connection
+from ops.demo import stack
+from ops.demo.accounts import Accounts, account, read_alerts, read_events, read_jobs
+from ops.demo.board import Board
+from ops.demo.happenings import Broke, Happening
+from ops.demo.live import Screen
+from ops.demo.place import FOLDER, Place
+from ops.demo.play import Player
+from ops.demo.scenario import Scenario, scenario
+from ops.demo.stage import Stage, set_stage
+from ops.demo.view import Silent, View, view_for
+from ops.demo.watch import Rows, Topics
+from ops.embedded.folder import DataFolder, Lock, open_folder
+from ops.errors import OpsError
+from ops.given import shown
+from ops.progress import Progress, progress_for
+from ops.supervision.run_file import RunFile
+from settings import Settings
+
+_TICK_S: Final = 0.02
+_LEAD_S: Final = 0.5
+"""Between the first frame and the first message."""
+_GRACE_S: Final = 30.0
+"""How long after the last message everything may take to have an end."""
+_ROWS_S: Final = 10.0
+"""How long the rows may take to tell what the topics have told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of a run, and where it was."""
+
+    accounts: Accounts
+    kafka: str
+    database_url: str
+    home: Path
+    prefix: str
+
+
+class Unaccounted(OpsError):
+    """Something of the run has no end, or more than one."""
+
+    exit_code = 10
+
+
+class _Quiet:
+    """Progress of a start that nobody watches."""
+
+    def show(self, views: object) -> None:
+        """Nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def ready(self, run: RunFile, home: object) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def run_demo(settings: Settings, console: Console, *, seconds: float, keep: bool, quiet: bool) -> Run:
+    """Play the minute in `seconds` and account for it.
+
+    `keep` leaves the stack running for a look around; `quiet` shows nothing meanwhile. Raises AlreadyRunning,
+    what starting can raise, psycopg.Error, or what a thread of the demo failed with.
+    """
+    played = scenario(seconds)
+    folder = open_folder(settings.home / FOLDER)
+    refusal = f"Another `rajada demo` runs in {folder.root}. Wait for its end, or set another RAJADA_HOME."
+    with (
+        Lock(folder.root / "demo.lock", refusal),
+        _place(settings, folder, played, keep, quiet, console) as (place, run),
+    ):
+        here = place.settings(settings, run.kafka, run.database_url)
+        with psycopg.connect(conninfo_for(run.database_url, "demo"), autocommit=True) as connection:
+            stage = set_stage(connection, played)
+            accounts = _play(played, stage, connection, here, console, quiet)
+        return Run(accounts, run.kafka, run.database_url, folder.root, place.prefix)
+
+
+@contextmanager
+def _place(
+    settings: Settings, folder: DataFolder, played: Scenario, keep: bool, quiet: bool, console: Console
+) -> Iterator[tuple[Place, RunFile]]:
+    """The demo's place with its stack running; stopped and cleaned afterwards unless it is kept."""
+    home = settings.model_copy(update={"home": folder.root})
+    place, run = Place.last(folder), stack.found(home)
+    if place is not None and run is None:
+        stack.stop(folder, place, played)  # of a demo that was killed while it started
+        place.clean(folder)
+        place = None
+    progress: Progress = _Quiet() if quiet else progress_for(console)
+    if place is None or run is None:
+        place = Place.new(settings, folder.root, kept=keep)
+        place.prepare(folder)
+    else:
+        progress.close()
+        place = place.keep(folder) if keep else place
+    try:
+        if run is None:
+            run = stack.start(folder, place, played, progress)
+        yield place, run
+    finally:
+        if not place.kept:
+            stack.stop(folder, place, played)
+            place.clean(folder)
+
+
+def _play(
+    played: Scenario, stage: Stage, connection: Connection, settings: Settings, console: Console, quiet: bool
+) -> Accounts:
+    """Let the threads run until everything has an end, show it, and ask the rows."""
+    bootstrap, url = settings.bootstrap(), settings.database()
+    told: queue.SimpleQueue[Happening] = queue.SimpleQueue()
+    stop = threading.Event()
+    watchers = Topics(bootstrap, settings), Rows(url, stage.organization_ids)
+    player = Player(played, stage, connection, bootstrap, settings, told.put)
+    begun = time.monotonic() + _LEAD_S
+    board = Board()
+    frame = Screen(begun, played.seconds, bootstrap, shown(url), str(settings.home))
+    view: View = Silent() if quiet else view_for(console, board, frame)
+    threads = [
+        _thread(lambda: watchers[0].follow(told.put, stop), told.put),
+        _thread(lambda: watchers[1].follow(told.put, stop), told.put),
+        _thread(lambda: player.run(begun, stop), told.put),
+    ]
+    try:
+        _follow(board, view, told, begun + played.seconds + _GRACE_S)
+    except KeyboardInterrupt:
+        console.print("Stopped.", style="yellow")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(10)
+        view.close()
+    if board.error is not None:
+        raise board.error
+    return _accounts(board, stage, connection, time.monotonic() - begun)
+
+
+def _follow(board: Board, view: View, told: queue.SimpleQueue[Happening], until: float) -> None:
+    """Take in what happens until all is settled, something broke, or it is `until` (s, monotonic)."""
+    while not board.settled and board.error is None and time.monotonic() < until:
+        view.draw(time.monotonic())
+        try:
+            happening = told.get(timeout=_TICK_S)
+        except queue.Empty:
+            continue
+        view.happened(happening, board.tell(happening))
+
+
+def _thread(work: Callable[[], None], tell: Callable[[Happening], None]) -> threading.Thread:
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:
+            tell(Broke(error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def _accounts(board: Board, stage: Stage, connection: Connection, seconds: float) -> Accounts:
+    """The accounts; the rows are asked again for a while when they don't tell yet what the topics did."""
+    until = time.monotonic() + (_ROWS_S if board.settled else 0.0)
+    while True:
+        accounts = account(
+            board,
+            read_events(connection, stage.organization_ids),
+            jobs=read_jobs(connection, stage.organization_ids),
+            alerts=read_alerts(connection, stage.organization_ids),
+            seconds=seconds,
+        )
+        if accounts.right or time.monotonic() > until:
+            return accounts
+        time.sleep(0.1)

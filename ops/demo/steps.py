@@ -1,0 +1,113 @@
+"""What a scenario is made of: numbers, chats, and the things that happen at a time (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A WhatsApp number of an organization and the agent that answers it."""
+
+    key: str
+    organization_name: str
+    name: str
+    window_ms: int
+    agent: Literal["published", "paused"] = "published"
+    organization: Literal["active", "suspended"] = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation with somebody on a number."""
+
+    key: str
+    name: str
+    role: str
+    line: str = "reception"
+    group: bool = False
+    owner: str | None = None
+    """`assignee_kind` of the conversation: `user` is a person of the clinic."""
+    same_contact_as: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    at_s: float
+    """Seconds from the start."""
+
+    def scaled(self, scale: float) -> Self:
+        """The step at its time in a minute of another length."""
+        return replace(self, at_s=self.at_s * scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Say(_Step):
+    """A message comes in, with its event, as a CRM writes them."""
+
+    chat: Chat
+    text: str
+    label: str = ""
+    kind: Literal["text", "image", "audio"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Read(_Step):
+    """The CRM has read the photo or transcribed the audio `of`."""
+
+    chat: Chat
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(_Step):
+    """The record of the message `of` arrives once more, as after a crash of the publisher."""
+
+    chat: Chat
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class BreakOff(_Step):
+    """A message at the very moment when the window that `after` opened is decided.
+
+    `at_s` is that of the window's first message; the player adds the window's length to its commit.
+    """
+
+    chat: Chat
+    text: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfContract(_Step):
+    """An event whose payload lacks the four ids, from an integration."""
+
+    chat: Chat
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noise(_Step):
+    """Bytes that are no event, straight into the topic."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver(_Step):
+    """A person of the clinic takes the conversation over."""
+
+    chat: Chat
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(_Step):
+    """The CRM merges a contact into another one: its conversation moves, the contact goes."""
+
+    chat: Chat
+    into: Chat
+
+
+Step = Say | Read | Repeat | BreakOff | OutOfContract | Noise | TakeOver | Merge
