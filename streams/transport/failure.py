@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import NoReturn, ParamSpec, TypeVar
 
@@ -46,7 +47,9 @@ def end_process(error: BaseException) -> NoReturn:
 
     Not by an exception: Faust's own crash is slow, restarts agents first and goes on producing meanwhile.
     """
-    log.critical("unexpected failure, ending the process", error=type(error).__name__, exc_info=error)
+    # formatted here: a renderer that prints local variables would log records, and so people's messages
+    trace = "".join(traceback.format_exception(error))
+    log.critical("unexpected failure, ending the process", error=type(error).__name__, exception=trace)
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

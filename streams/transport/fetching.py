@@ -17,7 +17,7 @@ from aiokafka.errors import ConsumerStoppedError
 from faust.transport.drivers import aiokafka as driver
 
 from .batches import Record
-from .failure import FenceRefused, TransportError
+from .failure import FenceRefused, TransportError, end_process
 from .lease import Lease, confirm, watch
 from .ledger import Expected
 
@@ -62,6 +62,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         await super().on_start()
         if not self.app.client_only:
             watch(self._consumer._coordinator, self.lease)
+
+    async def crash(self, reason: BaseException) -> None:
+        """A failed fetch, commit or join ends the process."""
+        end_process(reason)
 
     # -- subscribing
 
