@@ -17,7 +17,7 @@ import status
 from schemas.codec import decode_outcome
 from schemas.errors import BadAvro, NotAvro, Undecodable, UnknownSchema
 from settings import Settings
-from sinks.batch import End, Taken
+from sinks.batch import End, Record, Taken
 from sinks.failures import PositionMoved, Refused, Unavailable
 from sinks.intake import Intake
 from sinks.letters import Dead, Graveyard
@@ -87,6 +87,7 @@ class _Sink:
         self._stop = stop
         self._topic_id = ""
         self._positions: dict[int, int] = {}
+        self._buried: list[Record] = []
         self._wait_s = FIRST_WAIT_S
         self._failed = False
         self._settled_at = 0.0
@@ -99,8 +100,9 @@ class _Sink:
                 self._step()
             except PositionMoved as moved:
                 log.info("sink_position_moved", reason=str(moved))
-                self._intake.stale = True
+                self._forget()
             except Unavailable as away:
+                self._forget()
                 self._wait(str(away))
 
     def _step(self) -> None:
@@ -118,8 +120,9 @@ class _Sink:
 
     def _restart(self) -> None:
         """Read the positions from Postgres and start there, or wait for the group to give us partitions."""
-        self._topic_id = self._intake.topic_id()
         partitions = self._intake.partitions
+        if partitions or not self._topic_id:
+            self._topic_id = self._intake.topic_id()
         if not partitions:
             if partitions is not None:
                 self._well()  # more sinks than partitions, or between two assignments
@@ -145,8 +148,15 @@ class _Sink:
                 dead.append(Dead(came, _REASONS[type(undecodable)], str(undecodable)))
             batch.append(Taken(came.partition, came.offset + 1, outcome, came))
         if dead:
-            self._graveyard.bury(dead)
+            self._bury(dead)
         return self._worthwhile(batch)
+
+    def _bury(self, dead: Sequence[Dead]) -> None:
+        """Write dead letters, each once although its offset may have to wait for Postgres and come again."""
+        new = [one for one in dead if one.record not in self._buried]
+        if new:
+            self._graveyard.bury(new)
+            self._buried.extend(one.record for one in new)
 
     def _worthwhile(self, batch: list[Taken]) -> list[Taken]:
         """Nothing when it would neither write a row nor move an offset: an end that was reached before."""
@@ -178,9 +188,9 @@ class _Sink:
         try:
             moved = self._writer.write(self._topic_id, [taken], self._positions)
         except Refused as refused:
-            if taken.record is None:
-                raise Unavailable(str(refused)) from refused  # only an offset: not the row's fault
-            self._graveyard.bury([Dead(taken.record, "refused_by_postgres", str(refused))])
+            if taken.record is None or refused.timed_out:
+                raise Unavailable(str(refused)) from refused  # not the row's fault
+            self._bury([Dead(taken.record, "refused_by_postgres", str(refused))])
             moved = self._writer.write(
                 self._topic_id, [Taken(taken.partition, taken.next_offset)], self._positions
             )
@@ -188,7 +198,13 @@ class _Sink:
 
     def _moved(self, moved: Mapping[int, int]) -> None:
         self._positions |= moved
+        self._buried.clear()
         self._intake.commit(moved)
+
+    def _forget(self) -> None:
+        """Take nothing for granted: the next step asks Kafka and Postgres anew."""
+        self._topic_id = ""
+        self._intake.stale = True
 
     def _wait(self, reason: str) -> None:
         """Say what is missing and wait a while, longer each time; the batch is read again afterwards."""
