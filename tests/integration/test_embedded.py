@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ from ops.embedded.postgres import EmbeddedPostgres
 from ops.embedded.postgres_programs import PostgresChoice, find_programs, run_as
 from ops.embedded.process import OURSELVES, Identity, identify
 from ops.embedded.training import train
-from ops.errors import AlreadyRunning, CannotRunHere
+from ops.errors import AlreadyRunning, CannotRunHere, StartFailed
 
 QUICK_START_S = 15.0
 REPOSITORY = Path(__file__).parents[2]
@@ -137,8 +138,6 @@ def test_a_trained_archive_is_used_and_a_broken_one_does_no_harm(tmp_path: Path)
 
 
 def test_ports_that_were_taken_meanwhile_are_replaced_and_the_data_stays(tmp_path: Path) -> None:
-    import socket
-
     kafka = EmbeddedKafka(tmp_path / "home")
     with kafka:
         first = kafka.bootstrap
@@ -174,6 +173,20 @@ def test_postgres_keeps_its_rows_over_kill_9_and_a_stop(reachable: Path, choice:
             assert connection.execute("SHOW listen_addresses").fetchone() == ("127.0.0.1",)
         assert postgres.data == reachable / "home" / "postgres" / "data"
     postgres.destroy()
+
+
+def test_a_server_comes_back_on_its_own_port_or_not_at_all(reachable: Path) -> None:
+    with EmbeddedPostgres(reachable / "home", durable=False) as postgres:
+        url = postgres.url
+        postgres.kill()
+        # clients know the port: while somebody else has it, another one would help nobody
+        with (
+            socket.create_server(("127.0.0.1", int(postgres.listens.rpartition(":")[2]))),
+            pytest.raises(StartFailed, match="Address already in use"),
+        ):
+            postgres.start()
+        postgres.start()
+        assert postgres.url == url
 
 
 def test_postgres_of_root_never_runs_as_root(tmp_path: Path) -> None:
@@ -342,8 +355,6 @@ def test_servers_die_with_the_process_that_started_them(reachable: Path) -> None
 
 
 def test_a_server_that_cannot_start_shows_the_end_of_its_log(reachable: Path) -> None:
-    from ops.errors import StartFailed
-
     postgres = EmbeddedPostgres(reachable / "home", options={"shared_buffers": "nonsense"})
     with pytest.raises(StartFailed, match=r"(?s)ended with code 1.*shared_buffers"):
         postgres.start()
