@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,8 @@ def _lock(connection: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 def _files(crm: Crm) -> Any:
-    return read_migrations(*(str(FOLDER / group) for group in GROUPS[crm]))
+    # yoyo takes patterns: a folder's name may hold characters that mean something in one.
+    return read_migrations(*(escape(str(FOLDER / group)) for group in GROUPS[crm]))
 
 
 @contextmanager

@@ -28,7 +28,12 @@ DEAD: Final = "dispatch.dead"
 
 TOO_LARGE: Final = "record_too_large"
 
+OUTCOMES: Final = "dispatch.outcomes"
+"""The outcomes' topic, as in streams.topics."""
+
 Acknowledge = Callable[[], None]
+Obituary = Callable[[EventRecord, int], bytes]
+"""Makes, of a record that can't be published and the time of its death (ms), the outcome that says so."""
 
 _RECORD_OVERHEAD: Final = 512
 """Bytes of a record batch and of a record's own framing, generously."""
@@ -51,13 +56,24 @@ class SendFailed(RajadaError):
 class Outlet:
     """A producer for the source topics and the dead letters of one installation.
 
-    Not for several threads. Raises KafkaNotReady on construction.
+    With an `obituary` each dead letter comes with an outcome, so that the event's row says `dead` and an
+    alert is opened. Not for several threads. Raises KafkaNotReady on construction.
     """
 
-    def __init__(self, bootstrap: str, settings: Settings, timeout_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        settings: Settings,
+        *,
+        obituary: Obituary | None = None,
+        timeout_s: float = 5.0,
+    ) -> None:
         self._topics = {event_type: settings.topic(event_type) for event_type in EVENT_TYPES}
         self._dead = settings.topic(DEAD)
-        limits = _size_limits(bootstrap, [*self._topics.values(), self._dead], timeout_s)
+        self._outcomes = settings.topic(OUTCOMES)
+        self._obituary = obituary
+        needed = [*self._topics.values(), self._dead, *([self._outcomes] if obituary else [])]
+        limits = _size_limits(bootstrap, needed, timeout_s)
         self._largest = {name: limits[topic] - _RECORD_OVERHEAD for name, topic in self._topics.items()}
         self._largest_dead = limits[self._dead] - _RECORD_OVERHEAD
         self._failure: KafkaError | None = None
@@ -87,10 +103,9 @@ class Outlet:
             record: what `db.publisher` made of a row.
             acknowledge: called from within `pump` once the record is durable.
         """
-        size = len(record.key) + len(record.value) + sum(len(n) + len(v) + 10 for n, v in record.headers)
         topic = self._topics[record.event_type]
-        if size > self._largest[record.event_type]:
-            return self._bury(topic, record.key, record.value, record.headers, record.event_id, acknowledge)
+        if _size(record.key, record.value, record.headers) > self._largest[record.event_type]:
+            return self._bury(topic, record, acknowledge)
         return self._produce(topic, record.key, record.value, record.headers, acknowledge)
 
     def pump(self, timeout_s: float = 0.0) -> int:
@@ -138,24 +153,23 @@ class Outlet:
             # Also when a topic's size limit was lowered meanwhile: the next outlet asks for it anew.
             self._failure = error
 
-    def _bury(
-        self,
-        topic: str,
-        key: bytes,
-        value: bytes,
-        headers: list[Header],
-        event_id: str,
-        acknowledge: Acknowledge,
-    ) -> bool:
-        size = len(value)
-        marks = dead_headers(topic, event_id, size, int(time.time() * 1000))
-        if size + len(key) + sum(len(n) + len(v) + 10 for n, v in [*headers, *marks]) > self._largest_dead:
+    def _bury(self, topic: str, record: EventRecord, acknowledge: Acknowledge) -> bool:
+        size, now_ms, value = len(record.value), int(time.time() * 1000), record.value
+        headers = [*record.headers, *dead_headers(topic, record.event_id, size, now_ms)]
+        if _size(record.key, value, headers) > self._largest_dead:
             # Too large even for the dead letters: the row without its content; the row itself has it all.
             value = _without_content(value)
-            marks.append(("truncated", b"1"))
-        if not self._produce(self._dead, key, value, [*headers, *marks], acknowledge):
+            headers.append(("truncated", b"1"))
+        outcome = None if self._obituary is None else self._obituary(record, now_ms)
+        acknowledge_one = acknowledge if outcome is None else _after(2, acknowledge)
+        if not self._produce(self._dead, record.key, value, headers, acknowledge_one):
             return False
-        log.error("event_too_large", event_id=event_id, topic=topic, bytes=size, dead_letter=self._dead)
+        if outcome is not None:
+            while not self._produce(self._outcomes, record.key, outcome, [], acknowledge_one):
+                self.pump(0.1)
+        log.error(
+            "event_too_large", event_id=record.event_id, topic=topic, bytes=size, dead_letter=self._dead
+        )
         return True
 
 
@@ -174,6 +188,24 @@ def dead_headers(topic: str, event_id: str, size: int, now_ms: int) -> list[Head
         ("kafka_dlt-exception-fqcn", f"rajada.{TOO_LARGE}".encode()),
         ("kafka_dlt-exception-message", b"%d bytes, above the topic's max.message.bytes" % size),
     ]
+
+
+def _after(count: int, acknowledge: Acknowledge) -> Acknowledge:
+    """Passes on the last of `count` acknowledgements."""
+    left = count
+
+    def one() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            acknowledge()
+
+    return one
+
+
+def _size(key: bytes, value: bytes, headers: list[Header]) -> int:
+    """Bytes of a record, its framing apart."""
+    return len(key) + len(value) + sum(len(name) + len(content) + 10 for name, content in headers)
 
 
 def _without_content(value: bytes) -> bytes:

@@ -25,7 +25,7 @@ import status
 from db.backfill import backfill
 from db.column_values import SESSION
 from db.confirmations import Confirmations, Transaction
-from db.outlet import Acknowledge, KafkaNotReady, Outlet, SendFailed
+from db.outlet import Acknowledge, KafkaNotReady, Obituary, Outlet, SendFailed
 from db.pgoutput import Begin, Commit, Insert, Other, Relation, decode
 from db.pool import conninfo_for, is_away
 from db.publisher import Origin, RowShape
@@ -57,7 +57,14 @@ class NotMigrated(RajadaError):
     """The database has no schema `rajada`."""
 
 
-def run_relay(url: str, bootstrap: str, settings: Settings, stop: threading.Event) -> None:
+def run_relay(
+    url: str,
+    bootstrap: str,
+    settings: Settings,
+    stop: threading.Event,
+    *,
+    obituary: Obituary | None = None,
+) -> None:
     """Publishes until `stop` is set; returns after a last confirmation.
 
     Args:
@@ -65,18 +72,22 @@ def run_relay(url: str, bootstrap: str, settings: Settings, stop: threading.Even
         bootstrap: Kafka's host:port list.
         settings: names of slot, publication and topics.
         stop: set by whoever ends the process; noticed within a tenth of a second.
+        obituary: what is told of a row that is too large to be published (`db.outlet`).
 
     Raises:
         RajadaError: what waiting can't cure (not migrated, names taken, settings of the server).
     """
-    Relay(url, bootstrap, settings).run(stop)
+    Relay(url, bootstrap, settings, obituary=obituary).run(stop)
 
 
 class Relay:
     """One relay; readiness is reported as `relay` (module `status`)."""
 
-    def __init__(self, url: str, bootstrap: str, settings: Settings) -> None:
+    def __init__(
+        self, url: str, bootstrap: str, settings: Settings, *, obituary: Obituary | None = None
+    ) -> None:
         self._url = url
+        self._obituary = obituary
         self._bootstrap = bootstrap
         self._settings = settings
         self._slot_unusable = False
@@ -117,7 +128,7 @@ class Relay:
         stop.wait(pause)
 
     def _connect_and_publish(self, stop: threading.Event) -> None:
-        outlet = Outlet(self._bootstrap, self._settings)
+        outlet = Outlet(self._bootstrap, self._settings, obituary=self._obituary)
         try:
             with psycopg.connect(
                 conninfo_for(self._url, "relay-control", SESSION), autocommit=True

@@ -19,9 +19,16 @@ def relay() -> None:
     """Publish the event log from Postgres to Kafka, until SIGTERM or Ctrl-C."""
     from db.relay import run_relay
     from ops.endpoints import bootstrap_of, database_of
+    from streams.unpublished import outcome_of_too_large
 
     settings = _begin()
-    run_relay(database_of(settings), bootstrap_of(settings), settings, _stopped_by_signals())
+    run_relay(
+        database_of(settings),
+        bootstrap_of(settings),
+        settings,
+        _stopped_by_signals(),
+        obituary=outcome_of_too_large,
+    )
 
 
 def sink() -> None:
@@ -36,11 +43,14 @@ def sink() -> None:
 def migrate() -> None:
     """Bring the database to the shape Rajada needs; an existing CRM gets our additions only."""
     from db.migrate import migrate as apply
+    from db.plan import plan
     from ops.endpoints import database_of
     from ops.given import shown, whose_tables
 
     url = database_of(_begin())
     crm = whose_tables(url)
+    for step in plan(url, crm=crm):
+        typer.echo(f"will {step}")
     applied = apply(url, crm=crm)
     for name in applied:
         typer.echo(f"applied {name}")

@@ -14,10 +14,11 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from db.outlet import DEAD
+from db.outlet import DEAD, OUTCOMES
 from db.publisher import EVENT_TYPES
 from db.relay import run_relay
 from settings import Settings
+from streams.unpublished import outcome_of_too_large
 
 PARTITIONS = 4
 SOURCE_MAX_BYTES = 200_000
@@ -90,7 +91,7 @@ def topics(kafka: str, settings: Settings) -> Iterator[Topics]:
 def topics_of(bootstrap: str, settings: Settings) -> Iterator[Topics]:
     """The relay's topics, small limits on the size of a record; deleted at the end."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    sizes = dict.fromkeys(EVENT_TYPES, SOURCE_MAX_BYTES) | {DEAD: DEAD_MAX_BYTES}
+    sizes = dict.fromkeys((*EVENT_TYPES, OUTCOMES), SOURCE_MAX_BYTES) | {DEAD: DEAD_MAX_BYTES}
     wanted = [
         NewTopic(settings.topic(name), PARTITIONS, 1, config={"max.message.bytes": str(size)})
         for name, size in sizes.items()
@@ -119,7 +120,7 @@ def relay(database: str, kafka: str, settings: Settings, topics: Topics) -> Runn
 
         def body() -> None:
             try:
-                run_relay(database, kafka, settings, stop)
+                run_relay(database, kafka, settings, stop, obituary=outcome_of_too_large)
             except BaseException as error:
                 failure.append(error)
 

@@ -10,8 +10,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from db.outlet import DEAD
+from db.outlet import DEAD, OUTCOMES
 from db.replication import slot_status
+from schemas.codec import decode_outcome
 from settings import Settings
 from tests.integration.db.conftest import (
     DEAD_MAX_BYTES,
@@ -143,6 +144,14 @@ def test_a_row_above_the_topics_limit_is_a_dead_letter_and_stops_nobody(
     assert headers["event_id"] == headers["event-id"] == dead.encode()
     assert headers["kafka_dlt-original-topic"] == settings.topic(AI).encode()
     assert "truncated" not in headers
+    # Nobody further down ever sees it: the relay itself tells the sink that it is dead.
+    told = {
+        o.events[0].event_id: o for o in (decode_outcome(m.value() or b"") for m in topics.read(OUTCOMES, 2))
+    }
+    assert set(told) == {dead, truncated}
+    assert told[dead].organization_id == dict(organizations)[dead]
+    assert (told[dead].status, told[dead].outcome) == ("dead", "record_too_large")
+    assert told[dead].alert is not None
     # Above even the dead letters' limit: the row in Postgres has the content, the letter says where.
     assert headers_of(cut)["truncated"] == b"1"
     assert "payload" not in row_of(cut)

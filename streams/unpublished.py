@@ -1,0 +1,86 @@
+"""What is told of an event that is too large to be published: it is dead, and somebody is alerted (pure).
+
+The publisher has put its record into the dead letters; nobody further down the way ever sees it, so the
+publisher itself sends the outcome (spec/dispatch.md: never in silence).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from db.publisher import EventRecord
+from schemas.codec import encode_outcome
+from schemas.records import Alert, EventOutcome, Outcome
+from streams.closing import DEAD_TITLE
+from streams.events import EVENT_TYPE
+from streams.identifiers import canonical_uuid
+
+STAGE: Final = "publish"
+TOO_LARGE: Final = "record_too_large"
+GROUP_LINK_TITLE: Final = "Um link de grupo deixou de ser enviado"
+
+
+class _Row(msgspec.Struct):
+    organization_id: str
+    attempts: int = 0
+    outcome_replay: int | None = None
+    outcome_seq: int | None = None
+
+
+_row = msgspec.json.Decoder(_Row)
+
+
+def outcome_of_too_large(record: EventRecord, at_ms: int) -> bytes:
+    """The outcome, encoded, of an event whose record is above its topic's limit.
+
+    Args:
+        record: as it would have been published.
+        at_ms: when it was given up, Unix milliseconds.
+    """
+    row = _row.decode(record.value)
+    contact_id = canonical_uuid(record.key.decode().partition(":")[2])
+    is_message = record.event_type == EVENT_TYPE
+    outcome = Outcome(
+        organization_id=row.organization_id,
+        contact_id=contact_id if is_message and contact_id != record.event_id else None,
+        at_ms=at_ms,
+        stage=STAGE,
+        events=(
+            EventOutcome(
+                event_id=record.event_id,
+                replay=row.outcome_replay or 0,
+                seq=(row.outcome_seq or 0) + 1,
+                attempts=row.attempts,
+            ),
+        ),
+        status="dead",
+        outcome=TOO_LARGE,
+        last_error=f"{len(record.value)} bytes, above the topic's max.message.bytes",
+        alert=_alert(record, is_message),
+    )
+    return encode_outcome(outcome)
+
+
+def _alert(record: EventRecord, is_message: bool) -> Alert:
+    if is_message:
+        told = (
+            "Um cliente escreveu e não recebeu resposta da IA. Abra a conversa e responda, "
+            "depois peça ao suporte que verifique a causa."
+        )
+    else:
+        told = (
+            "Um aluno não recebeu o link do grupo. Envie o link a ele, "
+            "depois peça ao suporte que verifique a causa."
+        )
+    return Alert(
+        kind="event_dead",
+        title=DEAD_TITLE if is_message else GROUP_LINK_TITLE,
+        body=(
+            f"{told}\n\nDetalhe técnico: {TOO_LARGE}, o registro de {len(record.value)} bytes do evento "
+            f"{record.event_id} excede o limite do tópico."
+        ),
+        ref_kind="event_log",
+        ref_id=record.event_id,
+    )
