@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 import psycopg
 import structlog
-from psycopg.pq import Format
 
 from db.outlet import Outlet
-from db.pgoutput import Column
-from db.publisher import EVENT_TYPES, EventRecord, Origin, RowShape
+from db.publisher import EVENT_TYPES, EventRecord
 from db.queries import load
+from db.table_rows import stored_rows
 
 log = structlog.get_logger(__name__)
 
 PAGE: Final = 1_000
 _BEFORE_ALL: Final = UUID(int=0)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MS: Final = timedelta(milliseconds=1)
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -79,25 +76,11 @@ def _pages(connection: Connection, since: datetime) -> Iterator[list[EventRecord
                 "page": PAGE,
             },
         )
-        result = cursor.pgresult
-        if result is None or not result.ntuples:
+        rows = stored_rows(cursor)
+        if not rows:
             return
-        # The text as Postgres wrote it, as in the replication stream: one reading of it for both.
-        columns = [
-            Column((result.fname(at) or b"").decode(), result.ftype(at), result.fmod(at))
-            for at in range(result.nfields)
-        ]
-        assert all(result.fformat(at) == Format.TEXT for at in range(result.nfields))
-        names = [column.name for column in columns]
-        created_at, id_ = names.index("created_at"), names.index("id")
-        shape = RowShape(columns)
-        page: list[EventRecord] = []
-        for row in range(result.ntuples):
-            values = [result.get_value(row, at) for at in range(result.nfields)]
-            moment = datetime.fromisoformat((values[created_at] or b"").decode())
-            page.append(shape.record(values, Origin(0, (moment - _EPOCH) // _MS, "r")))
-            last = (moment, UUID((values[id_] or b"").decode()))
-        yield page
+        last = (rows[-1].created_at, rows[-1].id)
+        yield [row.record for row in rows]
 
 
 def _nothing() -> None:
