@@ -130,6 +130,11 @@ class State(Generic[V]):
             state.values[key] = value
         state.dirty[key] = None
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there are keys to flush."""
+        return any(state.dirty for state in self.partitions.values())
+
     def take_dirty(self) -> Mapping[int, tuple[Partition[V], dict[bytes, None]]]:
         """The keys to flush, per partition; they count as flushed from now on."""
         taken = {}

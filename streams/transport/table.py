@@ -116,12 +116,12 @@ class Table(faust.Table, Generic[V]):
         not write. Raises LeaseLost.
         """
         result: asyncio.Future[None] = self.app.loop.create_future()
-        taken = self.local.take_dirty()
-        if not taken:
+        if not self.local.is_dirty:
             result.set_result(None)
             return result
         if self.fenced:
             self.app.consumer.check_lease()
+        taken = self.local.take_dirty()
         encode = self._encode
 
         def items() -> Iterator[Item]:

@@ -71,7 +71,9 @@ def test_put_is_seen_at_once_and_flushed_once(state):
     state.put(b"b", "x", 1)
     state.put(b"b", None, 1)
     assert (state.get(b"a"), state.get(b"b")) == ("2", None)
+    assert state.is_dirty
     taken = state.take_dirty()
+    assert not state.is_dirty
     assert {p: list(keys) for p, (_, keys) in taken.items()} == {0: [b"a"], 1: [b"b"]}
     assert state.take_dirty() == {}
 

@@ -1,0 +1,40 @@
+"""A fetch is cut into ranges that cover it, and a batch travels as one Faust message."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from faust.types import TP
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.transport.batches import cut, message_of
+
+
+def record(offset):
+    return SimpleNamespace(
+        topic="t", partition=3, offset=offset, timestamp=1_700_000_000_123, key=None, value=None, headers=()
+    )
+
+
+@given(st.lists(st.booleans(), max_size=60), st.integers(0, 5), st.integers(0, 5), st.integers(1, 7))
+def test_pieces_are_adjacent_cover_the_fetch_and_hold_their_records(exists, before, behind, size):
+    records = [record(before + i) for i, there in enumerate(exists) if there]
+    end = before + len(exists) + behind
+    pieces = list(cut(0, end, records, size))
+    assert [piece[0] for piece in pieces] == [0, *(piece[1] for piece in pieces[:-1])]
+    assert pieces[-1][1] == end
+    assert [r for piece in pieces for r in piece[2]] == records
+    for start, stop, part in pieces:
+        assert len(part) <= size
+        assert all(start <= r.offset < stop for r in part)
+
+
+def test_a_batch_is_one_message_at_the_offset_of_its_last_record():
+    records = [record(5), record(9)]
+    message = message_of(TP("t", 3), records, generation=4)
+    assert (message.tp, message.offset, message.generation_id) == (TP("t", 3), 9, 4)
+    assert message.value is records
+    assert message.key is None
+    assert message.timestamp == pytest.approx(1_700_000_000.123)
