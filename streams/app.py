@@ -27,9 +27,11 @@ from streams.facts import FactReader
 from streams.flush import Flusher
 from streams.forget import forget_idle
 from streams.lengths import WindowLengths
+from streams.meter import tell
 from streams.ports import Item
 from streams.skew import ClockSkew
 from streams.source import SourceTopic
+from streams.sweep_rounds import SweepRounds
 from streams.transport import Batched, Record, Table, each_batch, end_process
 from streams.undertaker import OriginalRecords
 from streams.written import SinkProgress
@@ -119,6 +121,7 @@ def build_app(settings: Settings) -> faust.App:
         on_progress=flusher.on_progress,
         wall_ms=clocks.wall_ms,
     )
+    sweep = SweepRounds(database_url, bootstrap, settings)
     tasks: set[asyncio.Task[None]] = set()
 
     async def collect(stream: faust.StreamT[Sequence[Record]]) -> None:
@@ -144,6 +147,8 @@ def build_app(settings: Settings) -> faust.App:
             written.run(),
             forget_idle(contacts, written.written_below, clocks.wall_ms),
             coexistence.watch(pool, settings),
+            sweep.run(),
+            tell(collector.counts, flusher.tally, sweep.told),
         )
         for one in background:
             task = asyncio.create_task(one)
