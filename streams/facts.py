@@ -9,32 +9,27 @@ window's question open (fail-open). Rules: spec/dispatch.md, step 4 and Failures
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-import socket
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 import psycopg
 import structlog
 from psycopg import AsyncConnection
-from psycopg.pq import ExecStatus
 
 from db.pool import AsyncPool, is_away
-from db.queries import load
 from streams.decide import DatabaseAway, Facts, Question, Unreadable
 from streams.fact_rows import Row, eligibility_facts, facts_of, flows_by_organization, followup_facts
+from streams.fact_statements import STATEMENTS, Statement, alone, cut, pipelined, set_up
+from streams.followup import Flow
 from streams.slow_windows import SlowWindows
 
 __all__ = ["DatabaseAway", "FactReader", "ReadFailure"]
 
 log = structlog.get_logger(__name__)
 
-Statement = Literal["decide_facts", "decide_followup", "decide_eligibility"]
-_STATEMENTS: Final[tuple[Statement, ...]] = ("decide_facts", "decide_followup", "decide_eligibility")
 _TIMEOUT: Final = "57014"
 
 T = TypeVar("T")
@@ -52,17 +47,41 @@ class ReadFailure:
     """False: it timed out, and is to be looked at again as if it had not been asked."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What the three statements told of one window."""
+
+    base: Row
+    followup: Row | psycopg.Error
+    eligibility: Row | psycopg.Error
+
+    def facts(self, flows: tuple[Flow, ...]) -> Facts:
+        return facts_of(
+            self.base,
+            Unreadable(_error_class(self.followup))
+            if isinstance(self.followup, psycopg.Error)
+            else followup_facts(self.followup, flows),
+            Unreadable(_error_class(self.eligibility))
+            if isinstance(self.eligibility, psycopg.Error)
+            else eligibility_facts(self.eligibility),
+        )
+
+
 class FactReader:
     """Reads facts over connections of a pool in autocommit mode.
 
     Args:
-        pool: its `statement_timeout` bounds each statement.
-        answer_within_s: when a server that says nothing at all is given up, seconds; above the
-            statement timeout.
+        pool: the connections that are used keep the settings that reading needs (see `_set_up`).
+        statement_timeout_ms: the server ends a statement after this; a full batch takes some 50 ms, and a
+            window that is slow by itself is found after as many timeouts as its batch can be halved.
+        answer_within_s: when a server that says nothing at all is given up.
     """
 
-    def __init__(self, pool: AsyncPool, *, answer_within_s: float = 45.0) -> None:
+    def __init__(
+        self, pool: AsyncPool, *, statement_timeout_ms: int = 2_000, answer_within_s: float = 10.0
+    ) -> None:
         self._pool = pool
+        self._statement_timeout_ms = statement_timeout_ms
         self._answer_within_s = answer_within_s
         self._slow = SlowWindows()
         self._set_up: WeakSet[AsyncConnection[Row]] = WeakSet()
@@ -78,7 +97,7 @@ class FactReader:
         try:
             async with self._pool.connection() as connection:
                 if connection not in self._set_up:
-                    await self._bounded(connection, _set_up(connection))
+                    await self._bounded(connection, set_up(connection, self._statement_timeout_ms))
                     self._set_up.add(connection)
                 return await self._read(connection, questions)
         except (psycopg.Error, OSError) as error:
@@ -91,39 +110,52 @@ class FactReader:
     async def _read(
         self, connection: AsyncConnection[Row], questions: Sequence[Question]
     ) -> list[Facts | ReadFailure]:
-        answers = await self._bounded(connection, _pipelined(connection, questions))
-        base, followup, eligibility = [
-            rows if rows is not None else await self._bisect(connection, statement, questions)
-            for statement, rows in zip(_STATEMENTS, answers, strict=True)
-        ]
-        flows = flows_by_organization(questions, followup)
-        read: list[Facts | ReadFailure] = []
-        for question, row, followup_row, eligibility_row in zip(
-            questions, base, followup, eligibility, strict=True
-        ):
-            if isinstance(row, psycopg.Error):
-                read.append(self._failure(question, row))
-                continue
-            read.append(
-                facts_of(
-                    row,
-                    Unreadable(_error_class(followup_row))
-                    if isinstance(followup_row, psycopg.Error)
-                    else followup_facts(followup_row, flows.get(question.organization_id, ())),
-                    Unreadable(_error_class(eligibility_row))
-                    if isinstance(eligibility_row, psycopg.Error)
-                    else eligibility_facts(eligibility_row),
-                )
-            )
-        self._slow.answered(
-            sum(isinstance(one, Facts) for one in read),
-            frozenset(
-                _name(question)
-                for question, one in zip(questions, read, strict=True)
-                if isinstance(one, Facts)
-            ),
+        told = await self._rows(connection, questions)
+        flows = flows_by_organization(
+            questions, [rows.followup if isinstance(rows, _Rows) else rows for rows in told]
         )
-        return read
+        read = [
+            rows.facts(flows.get(question.organization_id, ())) if isinstance(rows, _Rows) else rows
+            for question, rows in zip(questions, told, strict=True)
+        ]
+        return self._without_errors(questions, read)
+
+    async def _rows(
+        self, connection: AsyncConnection[Row], questions: Sequence[Question]
+    ) -> list[_Rows | psycopg.Error]:
+        """Each question's rows of the three statements, or the error that its `decide_facts` makes."""
+        answers = await self._bounded(connection, pipelined(connection, questions))
+        base: Sequence[Row | psycopg.Error] | None = answers[0]
+        if base is None:
+            base = await self._bisect(connection, "decide_facts", questions)
+            well = [
+                one for one, row in zip(questions, base, strict=True) if not isinstance(row, psycopg.Error)
+            ]
+            if well and len(well) < len(questions):
+                # Most likely the same windows broke the other statements: ask all three for the rest.
+                rest = iter(await self._rows(connection, well))
+                return [row if isinstance(row, psycopg.Error) else next(rest) for row in base]
+        followup, eligibility = [
+            answer if answer is not None else await self._bisect(connection, statement, questions)
+            for statement, answer in zip(STATEMENTS[1:], answers[1:], strict=True)
+        ]
+        return [
+            row if isinstance(row, psycopg.Error) else _Rows(row, of_followup, of_eligibility)
+            for row, of_followup, of_eligibility in zip(base, followup, eligibility, strict=True)
+        ]
+
+    def _without_errors(
+        self, questions: Sequence[Question], read: Sequence[Facts | psycopg.Error]
+    ) -> list[Facts | ReadFailure]:
+        """Say of each window that failed whether that costs it an attempt."""
+        answered = [
+            _name(question) for question, one in zip(questions, read, strict=True) if isinstance(one, Facts)
+        ]
+        self._slow.answered(len(answered), frozenset(answered))
+        return [
+            self._failure(question, one) if isinstance(one, psycopg.Error) else one
+            for question, one in zip(questions, read, strict=True)
+        ]
 
     def _failure(self, question: Question, error: psycopg.Error) -> ReadFailure:
         timed_out = error.sqlstate == _TIMEOUT
@@ -143,7 +175,7 @@ class FactReader:
         while parts:
             part = parts.pop()
             try:
-                answers += await self._bounded(connection, _alone(connection, statement, part))
+                answers += await self._bounded(connection, alone(connection, statement, part))
                 timeouts_left = patience
             except psycopg.Error as error:
                 if is_away(error):
@@ -173,106 +205,13 @@ class FactReader:
         try:
             done, _ = await asyncio.wait({task}, timeout=self._answer_within_s)
         except asyncio.CancelledError:
-            _cut(connection)
+            cut(connection)
             with suppress(psycopg.Error):
                 await task
             raise
         if not done:
-            _cut(connection)
+            cut(connection)
         return await task
-
-
-async def _set_up(connection: AsyncConnection[Row]) -> None:
-    """Plan each statement once, for index look-ups.
-
-    Plans for the arrays at hand read whole tables into hashes, and testing each job against a batch's event
-    ids takes a thousand times what its estimate says. Costs are overestimated for a full batch, so that the
-    server would compile the statements first, which takes longer than they do.
-    """
-    for setting in ("plan_cache_mode = force_generic_plan", "enable_seqscan = off", "jit = off"):
-        await connection.execute(f"SET {setting}")
-
-
-async def _pipelined(
-    connection: AsyncConnection[Row], questions: Sequence[Question]
-) -> list[list[Row] | None]:
-    """The rows of the three statements, None for one that failed; raises only what means "away"."""
-    parameters = _parameters(questions)
-    cursors = [connection.cursor() for _ in _STATEMENTS]
-    try:
-        async with connection.pipeline() as pipeline:
-            for cursor, statement in zip(cursors, _STATEMENTS, strict=True):
-                # An error that arrives here may be an earlier statement's: which one failed is read off
-                # the cursors afterwards.
-                with suppress(psycopg.Error):
-                    await cursor.execute(load(statement), parameters, prepare=True)
-                # The public `pipeline.sync()` also waits for all answers, which would make three round
-                # trips of one.
-                pipeline._enqueue_sync()
-    except psycopg.Error as error:
-        if is_away(error):
-            raise
-    if connection.broken:
-        raise psycopg.OperationalError("the connection broke while the facts were read")
-    return [await _rows(cursor, len(questions)) for cursor in cursors]
-
-
-async def _rows(cursor: psycopg.AsyncCursor[Row], expected: int) -> list[Row] | None:
-    result = cursor.pgresult
-    if result is None or result.status != ExecStatus.TUPLES_OK or result.ntuples != expected:
-        return None
-    with suppress(psycopg.DataError):
-        return await cursor.fetchall()
-    return None
-
-
-async def _alone(
-    connection: AsyncConnection[Row], statement: Statement, questions: Sequence[Question]
-) -> list[Row]:
-    cursor = await connection.execute(load(statement), _parameters(questions), prepare=False)
-    return await cursor.fetchall()
-
-
-def _parameters(questions: Sequence[Question]) -> dict[str, str | list[str]]:
-    """The parameters of all three statements, arrays; windows are numbered from 1."""
-    events: list[str] = []
-    messages: list[str] = []
-    windows: list[str] = []
-    for n, question in enumerate(questions, start=1):
-        number = str(n)
-        for event in question.events:
-            events.append(event.event_id)
-            messages.append(event.message_id)
-            windows.append(number)
-    of_events = _array(windows)
-    return {
-        "organizations": _array([question.organization_id for question in questions]),
-        "conversations": _array([question.conversation_id for question in questions]),
-        "contacts": _array([question.contact_id for question in questions]),
-        "sessions": _array([question.channel_session_id for question in questions]),
-        "event_windows": of_events,
-        "events": _array(events),
-        "message_windows": of_events,
-        "messages": _array(messages),
-    }
-
-
-_PLAIN = re.compile(r"[0-9a-f-]+(?:,[0-9a-f-]+)*").fullmatch
-
-
-def _array(items: list[str]) -> str | list[str]:
-    """An array parameter: numbers and UUIDs need no quoting, so their literal is quickly made (a tenth of
-    the time for a full batch); anything else is left to psycopg, and to the server to refuse."""
-    literal = ",".join(items)
-    if _PLAIN(literal) and literal.count(",") == len(items) - 1:
-        return f"{{{literal}}}"
-    return items
-
-
-def _cut(connection: AsyncConnection[Row]) -> None:
-    """End both directions of the connection's socket; libpq keeps the descriptor and notices."""
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as twin:
-        twin.shutdown(socket.SHUT_RDWR)
 
 
 def _name(question: Question) -> str:

@@ -18,21 +18,16 @@ WORDS = [
     "allowlist",
     "pre_go_live",
     "active",
+    "external",
+    "user",
     "inbound_after_silence",
     "trigger",
     "wait",
     "smart",
     "+5511987654321",
-    "user",
-    "external",
 ]
-KEYS = [
-    "disabled",
-    "ai_gate",
-    "ai_gate_mode",
-    "ai_test_phone_numbers",
-    "enabled",
-    "flow_pointer_ids",
+GATE_KEYS = ["disabled", "ai_gate", "ai_gate_mode", "ai_test_phone_numbers", "enabled", "flow_pointer_ids"]
+FLOW_KEYS = [
     "kind",
     "params",
     "threshold_minutes",
@@ -46,7 +41,10 @@ KEYS = [
 ]
 ODD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(WORDS),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(GATE_KEYS) | st.sampled_from(FLOW_KEYS), inner, max_size=6)
+    ),
     max_leaves=12,
 )
 TIME = st.none() | st.floats() | st.sampled_from([float(NOW_MS - 1_000), float(NOW_MS - 130_000)])
