@@ -49,7 +49,7 @@ class WindowLengths:
         self._cache: OrderedDict[Key, tuple[float, WindowRule]] = OrderedDict()
         """Key → until when its rule holds; the oldest first."""
         self._rests_until = 0.0
-        self._late: asyncio.Task[None] | None = None
+        self._late: asyncio.Task[dict[Key, WindowRule]] | None = None
         """A look-up that did not answer in time and is still under way: no other one is begun."""
 
     async def lookup(self, keys: Sequence[Key]) -> dict[Key, WindowRule]:
@@ -65,18 +65,14 @@ class WindowLengths:
                 rules[key] = self._default
                 missing.append(key)
         if missing and now >= self._rests_until and not self._is_late():
-            await self._ask(missing)
-            for key in missing:
-                held = self._cache.get(key)
-                if held is not None and held[0] > now:
-                    rules[key] = held[1]
+            rules.update(await self._ask(missing))
         return rules
 
     def _is_late(self) -> bool:
         return self._late is not None and not self._late.done()
 
-    async def _ask(self, keys: list[Key]) -> None:
-        """Fill the cache with the rules of keys, or give up after a quarter of a second and say so."""
+    async def _ask(self, keys: list[Key]) -> dict[Key, WindowRule]:
+        """The rules of keys from Postgres; none, and a warning, when it fails or takes too long."""
         task = asyncio.ensure_future(self._fill(keys))
         try:
             done, _ = await asyncio.wait({task}, timeout=ANSWER_WITHIN_S)
@@ -84,13 +80,13 @@ class WindowLengths:
             task.cancel()
             raise
         if done:
-            task.result()
-        else:
-            # Not cancelled, since a silent server would have to confirm that; its answer still helps later.
-            self._late = task
-            self._rest(len(keys), "no answer in time")
+            return task.result()
+        # Not cancelled, since a silent server would have to confirm that; its answer still helps later.
+        self._late = task
+        self._rest(len(keys), "no answer in time")
+        return {}
 
-    async def _fill(self, keys: list[Key]) -> None:
+    async def _fill(self, keys: list[Key]) -> dict[Key, WindowRule]:
         try:
             async with self._pool.connection() as connection:
                 cursor = await connection.execute(
@@ -105,13 +101,15 @@ class WindowLengths:
         except (psycopg.Error, OSError) as error:
             code = error.sqlstate if isinstance(error, psycopg.Error) else None
             self._rest(len(keys), f"sqlstate_{code}" if code else type(error).__name__)
-            return
+            return {}
         until = self._monotonic() + CACHED_S
-        for key, row in zip(keys, rows, strict=True):
-            self._cache[key] = until, self._rule(row)
+        rules = {key: self._rule(row) for key, row in zip(keys, rows, strict=True)}
+        for key, rule in rules.items():
+            self._cache[key] = until, rule
             self._cache.move_to_end(key)
         while len(self._cache) > MOST_CACHED:
             self._cache.popitem(last=False)
+        return rules
 
     def _rule(self, row: tuple[Any, ...]) -> WindowRule:
         _, debounce, mode, max_wait_ms, max_events = row
