@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ops.clinic import Connection
 
 
-def until(condition: Callable[[], object], seconds: float = 30.0, every: float = 0.02) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0, every: float = 0.02) -> None:
     """Wait until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
