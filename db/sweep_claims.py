@@ -78,11 +78,17 @@ class Waiting:
 
 
 class Claims:
-    """One connection on which a sweep works; use it as a context. Every method may raise psycopg.Error."""
+    """One connection on which a sweep works; use it as a context. Every method may raise psycopg.Error.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: libpq URL.
+        holder: in whose name the lease is held, from `new_holder`. The same in every round of a process, so
+            that it goes on where a broken connection left its lease.
+    """
+
+    def __init__(self, url: str, holder: str | None = None) -> None:
         self._connection: Connection = psycopg.connect(conninfo_for(url, "sweep", _SESSION), autocommit=True)
-        self._holder = new_holder()
+        self._holder = holder or new_holder()
         self._lease = Lease(self._connection, LEASE, self._holder, LEASE_S)
         self._round: dict[str, object] = {}
 

@@ -9,6 +9,7 @@ from typing import Final
 import psycopg
 import structlog
 
+from db.leases import new_holder
 from db.pool import is_away
 from db.sweep_claims import Claims
 from settings import RajadaError, Settings
@@ -27,6 +28,7 @@ class SweepRounds:
     def __init__(self, url: str, bootstrap: str, settings: Settings) -> None:
         self._url = url
         self._settings = settings
+        self._holder = new_holder()
         self._stop = threading.Event()
         self._sweeper = Sweeper(bootstrap, settings, self._stop)
         self._state = "has not begun"
@@ -60,7 +62,7 @@ class SweepRounds:
 
     def _round(self) -> Round:
         pace = Pace(most_pages=MOST_PAGES, rest_s=self._settings.sweep_every_s * REST)
-        with Claims(self._url) as claims:
+        with Claims(self._url, self._holder) as claims:
             return self._sweeper.round(claims, conditions(self._settings), pace)
 
     def _tell(self, done: Round) -> None:

@@ -27,7 +27,8 @@ class Processes:
 
     def __init__(self, folder: Path, kafka: str, database: str, prefix: str, **settings: str) -> None:
         self._folder = folder
-        self._status = folder / "status"
+        self.status = folder / "status"
+        """Where they report."""
         name = f"e2e_{prefix.rstrip('.')}"
         self.environment = {
             **os.environ,
@@ -37,7 +38,7 @@ class Processes:
             "RAJADA_SLOT": name,
             "RAJADA_PUBLICATION": name,
             "RAJADA_HOME": str(folder),
-            "RAJADA_STATUS_DIR": str(self._status),
+            "RAJADA_STATUS_DIR": str(self.status),
             "RAJADA_LOG_FORMAT": "json",
             "RAJADA_SESSION_TIMEOUT_S": "3",
             **settings,
@@ -53,7 +54,7 @@ class Processes:
 
     def spawn(self, name: str) -> None:
         """Start one without waiting."""
-        status.forget(self._status, name)
+        status.forget(self.status, name)
         with self.log(name).open("ab") as log:
             self._running[name] = subprocess.Popen(
                 COMMANDS[name], env=self.environment, stdout=log, stderr=log, cwd=Path(__file__).parents[2]
@@ -63,7 +64,7 @@ class Processes:
         """Wait until a process says so; fails with its log when it dies or takes too long."""
         process, deadline = self._running[name], time.monotonic() + READY_S
         while time.monotonic() < deadline:
-            said = status.read(self._status, name)
+            said = status.read(self.status, name)
             if said is not None and said.state == "ready" and said.pid == process.pid:
                 return
             if process.poll() is not None:
