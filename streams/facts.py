@@ -167,7 +167,8 @@ class FactReader:
     ) -> list[Row | psycopg.Error]:
         """Each question's row of one statement, or the error that it makes when asked alone.
 
-        Raises DatabaseAway when statements time out one after the other: then it isn't the windows.
+        Raises DatabaseAway when `decide_facts` is refused, or when one after the other times out: then it
+        isn't the windows.
         """
         answers: list[Row | psycopg.Error] = []
         patience = timeouts_left = 2 * len(questions).bit_length() + 2
@@ -180,6 +181,14 @@ class FactReader:
             except psycopg.Error as error:
                 if is_away(error):
                     raise
+                if _is_refused(error):
+                    if statement == "decide_facts":
+                        raise DatabaseAway(
+                            f"{statement} is refused ({_error_class(error)}: {_first_line(error)}): run "
+                            "`rajada doctor`; windows wait until tables and rights are there again"
+                        ) from error
+                    answers += [error] * len(part)
+                    continue
                 if error.sqlstate == _TIMEOUT:
                     timeouts_left -= 1
                     if not timeouts_left:
@@ -217,6 +226,14 @@ class FactReader:
 def _name(question: Question) -> str:
     """A window's name: its first event."""
     return question.events[0].event_id
+
+
+def _is_refused(error: psycopg.Error) -> bool:
+    """The statement itself can't run here, whatever it is asked: a table, a column or a right is missing.
+
+    No window is to blame, and none may die of a migration that is under way.
+    """
+    return error.sqlstate is not None and error.sqlstate.startswith("42")
 
 
 def _error_class(error: BaseException) -> str:

@@ -13,8 +13,8 @@ WITH asked AS MATERIALIZED (
     ) WITH ORDINALITY AS a (organization_id, conversation_id, contact_id, session_id, n)
 ),
 asked_events AS MATERIALIZED (
-    SELECT a.n, a.organization_id, e.event_id
-    FROM unnest(%(event_windows)s::integer[], %(events)s::text[]) AS e (n, event_id)
+    SELECT e.place, a.n, a.organization_id, e.event_id
+    FROM unnest(%(event_windows)s::integer[], %(events)s::text[]) WITH ORDINALITY AS e (n, event_id, place)
     JOIN asked a ON a.n = e.n
 ),
 -- Agents that can execute on a session: published on it, or reached by an active router of it.
@@ -45,10 +45,10 @@ serving AS (
     GROUP BY s.organization_id, s.session_id
 ),
 -- Stop 0: jobs that name one of the batch's events in their payload, found by few scans of the index, each
--- for the events of 32 windows: one scan takes quadratic time in its ids, one a window starts too often.
+-- for a hundred events: a scan takes quadratic time in its ids, and one an event would start too often.
 naming_jobs AS MATERIALIZED (
     SELECT j.id, j.organization_id, j.event_ids
-    FROM (SELECT array_agg(event_id) AS events FROM asked_events GROUP BY n / 32) part
+    FROM (SELECT array_agg(event_id) AS events FROM asked_events GROUP BY place / 100) part
     CROSS JOIN LATERAL (
         SELECT id, organization_id, payload -> 'event_ids' AS event_ids
         FROM job_queue

@@ -272,6 +272,24 @@ async def test_when_everything_times_out_the_database_counts_as_away(crm: str, r
 # -- away
 
 
+async def test_a_missing_table_costs_nobody_an_attempt(crm: str, rows: Connection) -> None:
+    async with pool_on(crm) as pool:
+        reader = FactReader(pool)
+        await reader.read(_questions())
+        rows.execute("ALTER TABLE messages RENAME COLUMN media_url TO gone")
+        with pytest.raises(DatabaseAway, match="rajada doctor"):
+            await reader.read(_questions())
+        rows.execute("ALTER TABLE messages RENAME COLUMN gone TO media_url")
+        assert all(isinstance(one, Facts) for one in await reader.read(_questions()))
+
+
+async def test_a_missing_follow_up_table_opens_for_all(crm: str, rows: Connection) -> None:
+    rows.execute("DROP TABLE followup_enrollment_events")
+    async with pool_on(crm) as pool:
+        read = await FactReader(pool).read(_questions())
+    assert {_facts(one).followup for one in read} == {Unreadable("sqlstate_42P01")}
+
+
 async def test_a_connection_that_breaks_means_away_and_the_next_one_serves(
     crm: str, rows: Connection
 ) -> None:
