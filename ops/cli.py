@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from ops.commands import demo, processes, produce, stack
+from ops.commands import demo, doctor, processes, produce, stack
 from ops.errors import exit_code_of
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app.command("logs", rich_help_panel=_STACK)(stack.logs)
 app.command("relay", rich_help_panel=_PARTS)(processes.relay)
 app.command("sink", rich_help_panel=_PARTS)(processes.sink)
 app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
+app.command("doctor", rich_help_panel=_TOOLS)(doctor.doctor)
 app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
 

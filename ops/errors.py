@@ -56,6 +56,7 @@ def exit_code_of(error: BaseException) -> int:
 
     0 well, 1 a defect, 2 wrong usage, 3 an error with advice, and of those: 4 nothing runs, 5 it runs
     already, 6 this machine lacks something, 7 a given server is away or unfit, 8 a process did not start.
+    Commands of their own: 9 `produce` found wrong lines, 10 `doctor` found a failure.
     """
     if isinstance(error, OpsError):
         return error.exit_code
