@@ -2,6 +2,7 @@
 
 Everything comes from the environment (the runner sets it): CHAOS_ID (app id and topic prefix),
 CHAOS_BOOTSTRAP, CHAOS_DIR, CHAOS_WORKER, CHAOS_PARTITIONS, CHAOS_SESSION (s), CHAOS_DELAY_MS (per batch),
+CHAOS_DECODE_MS (per changelog record: makes recovery slow),
 CHAOS_GUARD (`0`: no lease, no fence: the audit must notice), CHAOS_JUMP (`1`: move the fetch position behind
 the consumer's back).
 
@@ -15,7 +16,7 @@ import os
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import time
+from time import sleep, time
 from typing import Any
 
 import faust
@@ -27,6 +28,7 @@ ID = os.environ["CHAOS_ID"]
 WORKER = int(os.environ.get("CHAOS_WORKER", "0"))
 PARTITIONS = int(os.environ.get("CHAOS_PARTITIONS", "6"))
 DELAY = float(os.environ.get("CHAOS_DELAY_MS", "0")) / 1000
+SLOWNESS = float(os.environ.get("CHAOS_DECODE_MS", "0")) / 1000
 GUARDED = os.environ.get("CHAOS_GUARD", "1") == "1"
 FOLDER = Path(os.environ["CHAOS_DIR"])
 PAUSE = 0.25
@@ -56,8 +58,18 @@ single = app.topic(
     f"{ID}.one", key_type=bytes, key_serializer="raw", value_type=bytes, value_serializer="raw",
     partitions=PARTITIONS,
 )  # fmt: skip
+
+
+def decode(value: bytes) -> dict[str, Any]:
+    """The state of a key, as slowly as the run wants recovery to be."""
+    if SLOWNESS:
+        sleep(SLOWNESS)
+    state: dict[str, Any] = orjson.loads(value)
+    return state
+
+
 counts: Table[dict[str, Any]] = create_table(
-    app, "counts", partitions=PARTITIONS, encode=orjson.dumps, decode=orjson.loads
+    app, "counts", partitions=PARTITIONS, encode=orjson.dumps, decode=decode
 )
 counts.fenced = GUARDED
 if not GUARDED:

@@ -43,6 +43,7 @@ class Plan:
     partitions: int = 6
     session_s: float = 3.0
     delay_ms: float = 0.0
+    decode_ms: float = 0.0
     guarded: bool = True
     jump: bool = False
     hurt: bool = True
@@ -131,6 +132,7 @@ def run(plan: Plan, folder: Path) -> Findings:
         "CHAOS_PARTITIONS": str(plan.partitions),
         "CHAOS_SESSION": str(plan.session_s),
         "CHAOS_DELAY_MS": str(plan.delay_ms),
+        "CHAOS_DECODE_MS": str(plan.decode_ms),
         "CHAOS_GUARD": "1" if plan.guarded else "0",
         "CHAOS_JUMP": "1" if plan.jump else "0",
     }
@@ -187,13 +189,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="length of the load")
     parser.add_argument("--rate", type=int, default=800, help="records a second")
     parser.add_argument("--delay-ms", type=float, default=0.0, help="work per batch")
+    parser.add_argument("--decode-ms", type=float, default=0.0, help="recovery time per changelog record")
     parser.add_argument("--jump", action="store_true", help="also move the fetch position at random")
     parser.add_argument("--unguarded", action="store_true", help="without lease and fence: it must fail")
     parser.add_argument("--json", action="store_true", help="one line of JSON instead of text")
     options = parser.parse_args()
     plan = Plan(
-        options.bootstrap, options.seed, options.seconds, options.rate,
-        delay_ms=options.delay_ms, guarded=not options.unguarded, jump=options.jump,
+        options.bootstrap, options.seed, options.seconds, options.rate, delay_ms=options.delay_ms,
+        decode_ms=options.decode_ms, guarded=not options.unguarded, jump=options.jump,
     )  # fmt: skip
     folder = Path(tempfile.mkdtemp(prefix="rajada-chaos-"))
     findings = run(plan, folder)

@@ -91,6 +91,7 @@ class Batched(faust.Schema):
         """Build the decoder that Faust calls per message; it decodes nothing."""
 
         async def decode(message: Any, *, propagate: bool = False) -> Any:
+            """The event of a message."""
             return app.create_event(None, message.value, None, message)
 
         return decode

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any
 
 import structlog
+from aiokafka.errors import IllegalStateError
 from faust.types import TP
 
 from .batches import Record
@@ -33,6 +34,7 @@ class Consumer(Delivery):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._watchdog: Watchdog[Any] | None = None
+        self._giving_up = False
         self.generation: int | None = None
         """The group's generation in which partitions are ours; None while none are."""
         super().__init__(*args, **kwargs)
@@ -98,9 +100,16 @@ class Consumer(Delivery):
 
     # -- rebalance
 
+    async def perform_seek(self) -> None:
+        """Seek to the committed offsets, unless the partitions are being given up (recovery starts over)."""
+        if self._giving_up:
+            raise IllegalStateError("the partitions are being given up")
+        await super().perform_seek()
+
     async def on_partitions_revoked(self, revoked: set[Any]) -> None:
         """Finish what is at work, commit it, and give the partitions up."""
         timeout = self.app.conf.broker_rebalance_timeout * DRAIN
+        self._giving_up = True
         self.ledger.suspend()
         try:
             async with asyncio.timeout(timeout):
@@ -121,6 +130,8 @@ class Consumer(Delivery):
         """Begin a new assignment: every partition is closed until its seek."""
         self._check_changelogs(assigned)
         self.ledger.assign(assigned)
+        self.assignments += 1
+        self._giving_up = False
         self.generation = generation_id
         await super().on_partitions_assigned(assigned, generation_id)
 

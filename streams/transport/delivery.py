@@ -33,6 +33,9 @@ class Delivery(driver.Consumer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.ledger: Ledger[Any, Record] = Ledger()
+        self.assignments = 0
+        """Counts assignments; what was learnt in an earlier one may be stale."""
+        self._ends: dict[Any, tuple[int, int]] = {}
         super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> ConsumerThread:
@@ -42,6 +45,20 @@ class Delivery(driver.Consumer):
         """Deliver nothing more until the next seek."""
         self.ledger.suspend()
         super().stop_flow()
+
+    # -- ends of changelogs
+
+    async def highwaters(self, *partitions: Any) -> Mapping[Any, int]:
+        """The ends of logs. Faust's recovery asks for those of its changelogs when it begins."""
+        asked_in = self.assignments
+        ends: Mapping[Any, int] = await super().highwaters(*partitions)
+        self._ends.update({tp: (asked_in, end) for tp, end in ends.items()})
+        return ends
+
+    def recovery_end(self, tp: Any) -> int | None:
+        """Where a changelog ended when recovery last began; None if that was in an earlier assignment."""
+        asked_in, end = self._ends.get(tp, (-1, -1))
+        return end if asked_in == self.assignments else None
 
     # -- seek
 
@@ -55,7 +72,9 @@ class Delivery(driver.Consumer):
         start: dict[Any, int] = {tp: offset for tp, offset in committed.items() if offset is not None}
         if unset:
             earliest = self.app.conf.consumer_auto_offset_reset == "earliest"
-            start.update(await (self.earliest_offsets if earliest else self.highwaters)(*unset))
+            start.update(
+                await (self._thread.earliest_offsets if earliest else self._thread.highwaters)(*unset)
+            )
         await super().seek_wait(start)
         for tp, offset in start.items():
             if self.ledger.settle(wanted[tp], tp, offset):
@@ -141,7 +160,7 @@ class Delivery(driver.Consumer):
         """The fetcher stands elsewhere than it should: put it back, or to where the log begins."""
         self.refetches += 1
         log.warning("fetched elsewhere than expected", tp=str(tp), start=start, expected=expected)
-        first, end = (await self.earliest_offsets(tp))[tp], (await self.highwaters(tp))[tp]
+        first, end = (await self.earliest_offsets(tp))[tp], (await self._thread.highwaters(tp))[tp]
         if first <= expected <= end:
             await super().seek_wait({tp: expected})
         elif self._is_changelog_tp(tp):  # nothing is committed there; whether it's enough the table knows

@@ -61,6 +61,7 @@ def vital(function: Callable[A, Awaitable[T]]) -> Callable[A, Awaitable[T]]:
 
     @functools.wraps(function)
     async def guarded(*args: A.args, **kwargs: A.kwargs) -> T:
+        """The function, guarded."""
         try:
             return await function(*args, **kwargs)
         except asyncio.CancelledError:

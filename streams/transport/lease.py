@@ -80,6 +80,7 @@ def watch(coordinator: Coordinator, lease: Lease) -> None:
     send = coordinator._send_req
 
     async def watched(request: Any) -> Any:
+        """Send a request and learn from its answer."""
         if isinstance(request, LeaveGroupRequest):
             lease.drop()
         sent_at = monotonic()

@@ -86,8 +86,13 @@ class Ledger(Generic[P, R]):
             self._partitions.pop(partition, None)
 
     def suspend(self) -> None:
-        """Deliver nothing more until the next seek; what is in flight may still finish and be committed."""
+        """Deliver nothing more until the next seek; what is in flight may still finish and be committed.
+
+        A seek under way is void: it must not open its partition while ownership is being given up.
+        """
         for state in self._partitions.values():
+            if state.base is None:
+                state.restart(next(self._epochs))
             state.next = None
 
     def rewind(self, partitions: Iterable[P]) -> dict[P, int]:

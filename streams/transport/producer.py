@@ -245,6 +245,7 @@ class Producer(base.Producer):
         new = NewTopic(topic, partitions, replication, config={k: str(v) for k, v in wanted.items()})
 
         def create() -> None:
+            """Ask the broker (blocks)."""
             admin = AdminClient(self._settings())  # must live until its futures are done
             try:
                 admin.create_topics([new])[topic].result(want_seconds(timeout))

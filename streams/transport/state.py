@@ -44,7 +44,7 @@ class Partition(Generic[V]):
         """Every changelog record below this offset is in `values`; None: nothing was read yet."""
         self.tokens = Reader()
         self.headers: list[tuple[str, bytes]] = []
-        """What our own records of this partition carry: our token, once claimed."""
+        """What our own records of this partition carry: our token; empty until it's recovered and claimed."""
 
     def claim(self, generation: int) -> None:
         """Take the token of an owner that was assigned in `generation` (all that was written is read)."""
@@ -71,6 +71,8 @@ class State(Generic[V]):
         """
         kept = {p: self.partitions[p] for p in partitions if p in self.partitions}
         kept = {p: state for p, state in kept.items() if state.covered is not None and not state.dirty}
+        for state in kept.values():
+            state.headers = []
         self.partitions = {p: kept.get(p) or Partition() for p in partitions}
         return self.partitions.keys() - kept.keys()
 
@@ -124,6 +126,8 @@ class State(Generic[V]):
     def put(self, key: bytes, value: V | None, partition: int) -> None:
         """Set or (None) delete a key and remember that it has to be flushed. Raises NotOwned."""
         state = self.partitions.get(partition) or self.at(partition)
+        if not state.headers:
+            raise NotOwned(f"partition {partition} isn't recovered yet: write only after `when_owned`")
         if value is None:
             state.values.pop(key, None)
         else:

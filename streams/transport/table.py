@@ -214,10 +214,8 @@ class Table(faust.Table, Generic[V]):
         """Check that the state is whole and tell those who wait for it."""
         try:
             async with self._turn:
-                stale = active_tps is not self.app.tables.recovery.actives_for_table.get(self)
-                if stale or self._recovering != self._assignment:
+                if self._recovering != self._assignment or not await self._is_recovered():
                     return
-                await self._check_recovered(active_tps)
                 self._recovering = None
                 await self._claim()
                 await super().on_recovery_completed(active_tps, standby_tps)
@@ -251,25 +249,33 @@ class Table(faust.Table, Generic[V]):
         if state is not None and tp in offsets:  # of an older assignment: recovery must not take it for read
             offsets[tp] = (state.covered or 0) - 1
 
-    async def _check_recovered(self, active_tps: set[Any]) -> None:
-        """Raise StateIncomplete unless every active partition is covered up to where its changelog ended."""
-        ends = self.app.tables.recovery.active_highwaters  # the last offset, not the one after
-        covered = {tp: self.local.at(tp.partition).covered for tp in active_tps}
-        empty = [tp for tp, offset in covered.items() if offset is None]
-        starts = await self.app.consumer.earliest_offsets(*empty) if empty else {}
-        for tp, offset in covered.items():
-            reached = starts[tp] if offset is None else offset
-            if reached <= ends[tp]:
-                raise StateIncomplete(f"{tp} was read to {reached} of {ends[tp] + 1}: restart this worker")
+    async def _is_recovered(self) -> bool:
+        """Whether every partition is covered up to where its changelog ended; raises StateIncomplete if not.
+
+        False: it isn't known yet. A recovery that was interrupted by a rebalance may still come to its end,
+        with the ends of the assignment before; recovery of the present one follows.
+        """
+        consumer, topic = self.app.consumer, self.changelog_topic_name
+        ends = {number: consumer.recovery_end(TP(topic, number)) for number in self.local.partitions}
+        if None in ends.values():
+            return False
+        empty = [
+            TP(topic, number) for number, state in self.local.partitions.items() if state.covered is None
+        ]
+        starts = await consumer.earliest_offsets(*empty) if empty else {}
+        for number, state in self.local.partitions.items():
+            reached = starts[TP(topic, number)] if state.covered is None else state.covered
+            if reached < ends[number]:
+                raise StateIncomplete(f"{topic}-{number}: read to {reached} of {ends[number]}, start again")
+        return True
 
     async def _claim(self) -> None:
         """Take a token for each partition and make it durable before anything else is written."""
         if not self.local.partitions:
             return
         consumer = self.app.consumer
-        await (
-            consumer.fence()
-        )  # after the reading: a token as high as ours is of an earlier life of the group
+        # after the reading: then a token as high as ours can only be of an earlier life of the group
+        await consumer.fence()
         consumer.check_lease()
         states = dict(self.local.partitions)
         for state in states.values():

@@ -63,6 +63,7 @@ class Model:
         self.mine: set[str] = set()
         self.generation = 0
         self.seeks: list[Seek] = []
+        self.void: set[int] = set()  # epochs of seeks that a suspension has overtaken
         self.fetches: list[Fetch] = []
         self.commits: list[Commit] = []
         self.batches: list[object] = []
@@ -102,6 +103,7 @@ class Model:
     def suspend(self, then_seek: bool) -> None:
         """Delivery stops until a seek."""
         self.ledger.suspend()
+        self.void |= {seek.epoch for seek in self.seeks}
         assert not self.ledger.fetchable(PARTITIONS), "delivers although suspended"
         if then_seek:
             self.seek(set(PARTITIONS))
@@ -128,7 +130,8 @@ class Model:
             return
         self.position[seek.partition] = seek.offset
         if not cancelled:
-            self.ledger.settle(seek.epoch, seek.partition, seek.offset)
+            settled = self.ledger.settle(seek.epoch, seek.partition, seek.offset)
+            assert not (settled and seek.epoch in self.void), "a seek from before a suspension opened"
 
     def seek(self, partitions: set[str]) -> None:
         """A seek without anything in between."""

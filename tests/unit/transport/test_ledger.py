@@ -244,6 +244,14 @@ def test_what_is_in_flight_may_end_and_be_committed_while_suspended(ledger):
     assert ledger.commit_point("p") == 12
 
 
+def test_a_seek_under_way_does_not_open_a_suspended_partition(ledger):
+    epoch = ledger.rewind(["p"])["p"]
+    ledger.suspend()
+    assert not ledger.settle(epoch, "p", 10)
+    assert ledger.fetchable(["p"]) == {}
+    assert ledger.settle(ledger.rewind(["p"])["p"], "p", 10)
+
+
 def test_a_revoked_partition_is_forgotten(ledger):
     batch = take(ledger, 10, 12)
     ledger.revoke(["p", "never ours"])

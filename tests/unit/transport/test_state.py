@@ -27,6 +27,8 @@ def changes(start, *pairs):
 def state():
     state = State(bytes.decode)
     state.assign([0, 1])
+    for partition in (0, 1):
+        state.at(partition).claim(generation=1)
     return state
 
 
@@ -63,6 +65,18 @@ def test_a_partition_that_is_not_assigned_takes_nothing(state):
         state.put(b"a", "1", 7)
     assert list(state.items(7)) == []
     assert state.get(b"a", 7) is None
+
+
+def test_nothing_is_put_before_recovery_or_between_two_assignments(state):
+    fresh = State(bytes.decode)
+    fresh.assign([0])
+    with pytest.raises(NotOwned, match="partition 0 isn't recovered yet"):
+        fresh.put(b"a", "1", 0)
+    state.apply(0, 0, 1, True, changes(0, (b"a", b"1")))
+    state.assign([0])
+    assert state.get(b"a") == "1"
+    with pytest.raises(NotOwned):
+        state.put(b"a", "2", 0)
 
 
 def test_put_is_seen_at_once_and_flushed_once(state):
