@@ -36,6 +36,8 @@ from streams.sweep import (
 
 DURABLE_S: Final = 60.0
 """A page that Kafka has not taken after this is given back."""
+STOPPING_S: Final = 1.0
+"""As long as Kafka answers within this, a stop lets the page that is under way end."""
 
 
 @dataclass(slots=True)
@@ -148,8 +150,9 @@ class Sweeper:
                 claims.give_back(left)
 
     def _pump(self, outlet: Outlet, deadline: float) -> None:
-        outlet.pump(0.1)
-        if self._stop.is_set() or time.monotonic() > deadline:
+        stopping = self._stop.is_set()
+        served = outlet.pump(STOPPING_S if stopping else 0.1)
+        if (stopping and not served) or time.monotonic() > deadline:
             raise SendFailed("Kafka has not taken all that was swept; the rest comes up again")
 
     def _held(self, claims: Claims, lags: Lags) -> str | None:
