@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -163,8 +163,10 @@ def summary(run: RunFile, home: Path) -> list[str]:
     ]
 
 
-def run_as_json(run: RunFile, home: Path) -> str:
-    """The run for programs: state, where the servers listen, times, every unit."""
+def run_as_json(
+    run: RunFile, home: Path, counters: Mapping[str, Mapping[str, int | str]] | None = None
+) -> str:
+    """The run for programs: state, where the servers listen, times, every unit, what they have counted."""
     told = {
         "state": run.state,
         "home": str(home),
@@ -174,6 +176,7 @@ def run_as_json(run: RunFile, home: Path) -> str:
         "started_at": run.started_at,
         "ready_after_s": run.ready_after_s,
         "units": run.units,
+        "counters": counters or {},
         "error": run.error,
     }
     return msgspec.json.encode(told).decode()

@@ -82,9 +82,13 @@ def down(
 
 
 def status(json: Json = False) -> None:
-    """Show what runs: state, process, since when, restarts, where it listens. Exit code 4 if nothing does."""
+    """Show what runs and what it has done: state, process, since when, restarts, where it listens, counters.
+
+    Exit code 4 if nothing runs.
+    """
     from rich.console import Console
 
+    from ops.counters import counted, lines
     from ops.embedded.folder import find_folder
     from ops.endpoints import running
     from ops.errors import NotRunning
@@ -93,19 +97,22 @@ def status(json: Json = False) -> None:
     from settings import get_settings
 
     settings = get_settings()
-    run, home = running(settings), settings.home.absolute()
+    run, home, folder = running(settings), settings.home.absolute(), find_folder(settings.home)
     if run is None:
         if json:
             typer.echo('{"state":"stopped"}')
-        folder = find_folder(home)
         last = read_run_file(folder) if folder is not None else None
         why = f" The last start failed: {last.error}" if last is not None and last.error else ""
         raise NotRunning(f"Nothing runs in {home}; `rajada up` starts it.{why}")
+    counters = counted(folder.status, run.units) if folder is not None else {}
     if json:
-        typer.echo(run_as_json(run, home))
+        typer.echo(run_as_json(run, home, counters))
         return
     console = Console(highlight=False)
     console.print(_table(run, time.time()))
+    for name, values in counters.items():
+        for line in lines(name, values):
+            console.print(line, markup=False, soft_wrap=True)
     for line in summary(run, home)[1:4]:
         console.print(line, markup=False, soft_wrap=True)
 
