@@ -120,7 +120,8 @@ class Drift:
 
 
 def _client(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 10_000})
+    # What it can't do is raised; the client's own lines would only repeat it.
+    return AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 10_000, "log_level": 2})
 
 
 def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -> list[str]:

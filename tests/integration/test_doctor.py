@@ -1,0 +1,271 @@
+"""The doctor on a real Kafka and a real Postgres: in health, with each trouble, and with servers away."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from db.migrate import migrate
+from db.replication import Connection, drop, ensure_publication, ensure_slot
+from ops.doctor.findings import FAILED, Finding, exit_code
+from ops.doctor.visit import visit
+from ops.embedded.postgres import EmbeddedPostgres
+from settings import Settings
+from streams import topics
+from tests.e2e.waiting import until
+
+NOBODY = "127.0.0.1:9"
+AI = "ai_agent.dispatch_requested"
+
+
+@pytest.fixture
+def settings(kafka: str, database: str, prefix: str) -> Settings:
+    """An installation with its topics, before its first start."""
+    name = f"doctor_{prefix.rstrip('.')}"
+    made = Settings(
+        kafka_bootstrap_servers=kafka,
+        database_url=database,
+        topic_prefix=prefix,
+        slot=name,
+        publication=name,
+    )
+    topics.ensure_topics(kafka, made)
+    return made
+
+
+@pytest.fixture
+def crm(database: str) -> Iterator[Connection]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def replicated(settings: Settings, crm: Connection) -> Settings:
+    """The same after the relay's first start."""
+    ensure_publication(crm, settings.publication)
+    ensure_slot(crm, settings.slot)
+    crm.execute("INSERT INTO rajada.relay (slot) VALUES (%s)", [settings.slot])
+    return settings
+
+
+def found(settings: Settings) -> dict[str, list[Finding]]:
+    """The findings by check."""
+    by_check: dict[str, list[Finding]] = {}
+    for finding in visit(settings):
+        by_check.setdefault(finding.check, []).append(finding)
+    return by_check
+
+
+def levels(settings: Settings) -> dict[str, str]:
+    """The checks that are not well, each with its worst level."""
+    worst = {check: {one.level for one in findings} for check, findings in found(settings).items()}
+    order = ("fail", "warn", "skip")
+    return {
+        check: next(one for one in order if one in all_) for check, all_ in worst.items() if all_ != {"ok"}
+    }
+
+
+def test_before_the_first_start_nothing_fails_and_what_is_to_come_is_told(settings: Settings) -> None:
+    assert levels(settings) == {"publication": "warn", "slot": "warn", "worker": "warn", "sink": "warn"}
+    assert exit_code(visit(settings)) == 0
+
+
+def test_a_prepared_installation_lacks_its_processes_alone(replicated: Settings) -> None:
+    assert levels(replicated) == {"slot": "warn", "worker": "warn", "sink": "warn"}
+    checks = found(replicated)
+    assert "nobody reads" in checks["slot"][0].found
+    assert "filter on event_type and status" in checks["publication"][0].found
+    assert checks["brokers"][0].found.startswith("Kafka ")
+    assert "unknown" not in checks["brokers"][0].found
+
+
+def test_a_slot_that_is_gone_is_a_failure(replicated: Settings, crm: Connection) -> None:
+    drop(crm, slot=replicated.slot)
+    assert levels(replicated)["slot"] == "fail"
+
+
+def test_migrations_that_are_not_applied_are_named(settings: Settings, crm: Connection) -> None:
+    crm.execute("DELETE FROM rajada._yoyo_migration WHERE migration_id = 'rajada-0005-indexes'")
+    (finding,) = found(settings)["migrations"]
+    assert finding.level == "fail" and "1 not applied: rajada-0005-indexes" in finding.found
+
+
+def test_what_somebody_dropped_is_told_though_every_migration_is_applied(
+    settings: Settings, crm: Connection
+) -> None:
+    crm.execute("DROP INDEX rajada_event_log_open")
+    crm.execute("DROP TRIGGER zz_rajada_partition_key ON event_log")
+    (columns,) = found(settings)["columns"]
+    assert columns.level == "fail"
+    assert "rajada_event_log_open" in columns.found and "zz_rajada_partition_key" in columns.found
+    assert levels(settings)["event log"] == "warn"
+
+
+def test_a_disabled_trigger_and_a_log_without_identity_are_told(settings: Settings, crm: Connection) -> None:
+    crm.execute("ALTER TABLE event_log DISABLE TRIGGER zz_rajada_partition_key")
+    crm.execute("ALTER TABLE event_log REPLICA IDENTITY NOTHING")
+    told = [finding.found for finding in found(settings)["event log"] if finding.level == "warn"]
+    assert len(told) == 2 and "switched off" in told[0] and "replica identity" in told[1]
+
+
+def test_an_empty_database_says_so_once(settings: Settings, crm: Connection, database: str) -> None:
+    crm.execute("DROP SCHEMA public, rajada CASCADE")
+    crm.execute("CREATE SCHEMA public")
+    assert levels(settings) == {
+        "tables": "fail", "migrations": "fail", "columns": "skip", "event log": "skip",
+        "other consumers": "skip", "publication": "skip", "slot": "skip", "worker": "warn", "sink": "skip",
+    }  # fmt: skip
+    migrate(database, crm="ours")
+    assert "fail" not in levels(settings).values()
+
+
+def test_another_consumer_at_work_is_a_failure_and_the_crms_workers_only_beside_lanes(
+    settings: Settings, crm: Connection
+) -> None:
+    organization = "11111111-1111-4111-8111-111111111111"
+    crm.execute("INSERT INTO organizations (id) VALUES (%s)", [organization])
+    crm.execute(
+        "INSERT INTO job_queue (organization_id, kind, status, locked_by, locked_at)"
+        " VALUES (%s, 'inbound_turn', 'running', 'crm-7', now())", [organization],
+    )  # fmt: skip
+    (finding,) = found(settings)["other consumers"]
+    assert finding.level == "fail" and "1 job `running` by crm-7" in finding.found
+    by_table = settings.model_copy(update={"jobs_run_by": "table"})
+    assert "other consumers" not in levels(by_table)
+    crm.execute(
+        "INSERT INTO event_log (organization_id, event_type, status, consumed_by)"
+        " VALUES (%s, %s, 'processing', '{old-drain}')", [organization, AI],
+    )  # fmt: skip
+    (finding,) = found(by_table)["other consumers"]
+    assert finding.level == "fail" and "1 event `processing` by old-drain" in finding.found
+    assert "cut-over.md" in finding.advice
+
+
+def test_topics_that_drifted_are_told(settings: Settings, kafka: str) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka})
+    change = ConfigResource(
+        ResourceType.TOPIC,
+        settings.topic(topics.OUTCOMES),
+        incremental_configs=[
+            ConfigEntry("retention.ms", "1000", incremental_operation=AlterConfigOpType.SET)
+        ],
+    )
+    admin.incremental_alter_configs([change])[change].result(10)
+    dead = settings.topic(topics.DEAD)
+    admin.delete_topics([dead])[dead].result(10)
+    until(lambda: dead not in admin.list_topics(timeout=5).topics)
+    by_level = {finding.level: finding.found for finding in found(settings)["topics"]}
+    assert f"missing: {dead}" in by_level["fail"]
+    assert "retention.ms is 1000, wanted 1209600000" in by_level["warn"]
+    admin.create_topics([NewTopic(dead, 3, 1)])[dead].result(10)
+    until(lambda: dead in admin.list_topics(timeout=5).topics)
+    graver = [finding for finding in found(settings)["topics"] if finding.level == "fail"]
+    assert any("partitions is 3, wanted 8" in finding.found for finding in graver)
+
+
+def test_a_setting_that_lies_about_the_partitions_is_told(settings: Settings) -> None:
+    (finding,) = found(settings.model_copy(update={"partitions": 24}))["partitions"]
+    assert finding.level == "warn" and "RAJADA_PARTITIONS=8" in finding.advice
+
+
+def test_a_role_that_may_not_replicate_is_told(settings: Settings, crm: Connection, prefix: str) -> None:
+    name = f"weak_{prefix.rstrip('.')}"
+    crm.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'x'")
+    try:
+        crm.execute(f"GRANT USAGE ON SCHEMA rajada TO {name}")
+        crm.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public, rajada TO {name}")
+        assert settings.database_url is not None
+        weak = make_conninfo(**{**conninfo_to_dict(settings.database_url), "user": name, "password": "x"})
+        told = levels(settings.model_copy(update={"database_url": weak}))
+        assert told["role"] == "fail"
+        assert told["publication"] == "fail", "it can't make it either"
+    finally:
+        crm.execute(f"DROP OWNED BY {name}")
+        crm.execute(f"DROP ROLE {name}")
+
+
+def test_enum_columns_are_named_as_what_the_relay_filters_itself(
+    replicated: Settings, crm: Connection
+) -> None:
+    drop(crm, publication=replicated.publication)
+    crm.execute("CREATE TYPE kind AS ENUM ('ai_agent.dispatch_requested', 'group_link.dispatch_requested')")
+    crm.execute("DROP INDEX event_log_due")
+    crm.execute("ALTER TABLE event_log ALTER event_type TYPE kind USING event_type::kind")
+    ensure_publication(crm, replicated.publication)
+    (finding,) = found(replicated)["publication"]
+    assert finding.level == "ok" and "event_type can't be in its filter" in finding.found
+
+
+# -- servers that are away or wrong
+
+
+def test_kafka_away_leaves_the_rest_checked(replicated: Settings) -> None:
+    told = levels(replicated.model_copy(update={"kafka_bootstrap_servers": NOBODY}))
+    assert told == {
+        "brokers": "fail", "topics": "skip", "partitions": "skip", "replicas": "skip",
+        "slot": "warn", "worker": "skip", "sink": "skip",
+    }  # fmt: skip
+
+
+def test_postgres_away_leaves_the_rest_checked(settings: Settings) -> None:
+    told = levels(settings.model_copy(update={"database_url": f"postgresql://nobody@{NOBODY}/none"}))
+    assert told.pop("server") == "fail"
+    assert told.pop("worker") == "warn"
+    assert set(told.values()) == {"skip"} and "topics" not in told
+
+
+def test_a_server_that_does_not_decode_its_log_is_told(tmp_path: Path, settings: Settings) -> None:
+    with EmbeddedPostgres(tmp_path / "postgres", durable=False, options={"wal_level": "replica"}) as server:
+        migrate(server.url, crm="ours")
+        told = found(settings.model_copy(update={"database_url": server.url}))
+    (finding,) = told["wal_level"]
+    assert finding.level == "fail" and finding.found == "wal_level is replica"
+    assert "ALTER SYSTEM" in finding.advice
+
+
+# -- the command
+
+
+def rajada_doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from ops.cli import main; main()", "doctor", *arguments]
+    return subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_tells_people_and_programs_and_ends_with_10_on_failures(
+    replicated: Settings, crm: Connection
+) -> None:
+    environment = {
+        "KAFKA_BOOTSTRAP_SERVERS": str(replicated.kafka_bootstrap_servers),
+        "DATABASE_URL": str(replicated.database_url),
+        "RAJADA_TOPIC_PREFIX": replicated.topic_prefix,
+        "RAJADA_SLOT": replicated.slot,
+        "RAJADA_PUBLICATION": replicated.publication,
+        "COLUMNS": "200",
+    }
+    told = rajada_doctor("--json", **environment)
+    report = json.loads(told.stdout)
+    assert told.returncode == report["exit_code"] == 0, told.stdout
+    assert {"area", "check", "level", "found", "advice"} == set(report["checks"][0])
+    drop(crm, slot=replicated.slot)
+    told = rajada_doctor(**environment)
+    assert told.returncode == FAILED
+    assert "is gone" in told.stdout and "1 failure" in told.stdout
+    assert told.stderr == ""
