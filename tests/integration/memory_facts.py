@@ -101,16 +101,14 @@ class _Reader:
         timed = [row for row in self.inbound() if _recency(row) is not None]
         if not timed:
             return None
-        latest = max(
-            timed, key=lambda row: (_recency(row), _or(_time(row, "created_at"), math.inf), row["id"])
-        )
+        latest = max(timed, key=lambda row: (_recency(row), _nulls_last(_time(row, "created_at")), row["id"]))
         return str(latest["id"])
 
     def unread_media(self) -> float | None:
         media = [
             row for row in self.inbound() if row.get("type", "text") in DERIVABLE and row.get("media_url")
         ]
-        media.sort(key=lambda row: _or(_time(row, "created_at"), math.inf), reverse=True)
+        media.sort(key=lambda row: _nulls_last(_time(row, "created_at")), reverse=True)
         for row in media[:20]:
             if row.get("media_derived_status") not in ("ready", "failed", "skipped"):
                 return _floor(_time(row, "created_at"))
@@ -206,8 +204,8 @@ class _Reader:
         newest = max(
             asked,
             key=lambda row: (
-                _or(_recency(row), -math.inf),
-                _or(_time(row, "created_at"), math.inf),
+                (_recency(row) is not None, _or(_recency(row), 0)),
+                _nulls_last(_time(row, "created_at")),
                 row["id"],
             ),
         )
@@ -272,6 +270,11 @@ def _or(value: float | None, otherwise: float) -> float:
 
 def _reached(time: float | None, mark: float | None) -> bool:
     return time is not None and mark is not None and time >= mark
+
+
+def _nulls_last(value: float | None) -> tuple[bool, float]:
+    """Sorts as Postgres does: null comes after infinity, so first in descending order."""
+    return value is None, _or(value, 0)
 
 
 def _floor(value: float | None) -> float | None:

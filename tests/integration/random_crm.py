@@ -80,6 +80,8 @@ class RandomCrm:
         self.random = random.Random(seed)
         self.now_ms = now_ms
         self.seed = seed
+        self.foreign = self.random.choice((0.03, 0.03, 0.3))
+        """How often a row belongs to another organization."""
 
     def uid(self, kind: str, n: int) -> str:
         return str(UUID(int=(self.seed << 64) + (sum(map(ord, kind)) << 32) + n + (4 << 76) + (8 << 60)))
@@ -117,7 +119,7 @@ class RandomCrm:
         return self.now_ms + offset
 
     def organization(self) -> str:
-        return self.uid("organization", 0 if self.random.random() < 0.95 else 1)
+        return self.uid("organization", 1 if self.random.random() < self.foreign else 0)
 
     def rows(self, count: int, make: object) -> list[Row]:
         assert callable(make)
@@ -162,7 +164,7 @@ class RandomCrm:
                 "conversation_id": self.one("conversation", 3, 0),
                 "contact_id": self.one("contact", 3),
                 "direction": mostly("inbound", "outbound", None),
-                "type": pick(("text", "text", "audio", "image", "sticker")),
+                "type": pick(("text", "text", "audio", "image", "document", "video", "sticker")),
                 "media_url": pick((None, "", "u", "u")),
                 "media_derived_status": pick((None, "", "pending", "ready", "failed", "READY")),
                 "sent_at": self.moment(),

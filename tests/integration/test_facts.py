@@ -168,6 +168,22 @@ async def test_three_statements_cost_one_round_trip(crm: str) -> None:
     assert 0.4 <= took_s < 0.75, took_s
 
 
+@pytest.mark.parametrize(("finished", "seen"), [(19, True), (20, False)])
+async def test_b081_b082_the_newest_twenty_files_are_looked_at(
+    crm: str, rows: Connection, finished: int, seen: bool
+) -> None:
+    rows.execute(
+        "INSERT INTO messages (organization_id, conversation_id, direction, type, media_url, "
+        "media_derived_status, created_at) "
+        "SELECT %s, %s, 'inbound', 'audio', 'u', CASE WHEN n = 0 THEN 'pending' ELSE 'ready' END, "
+        "now() - make_interval(secs => 100 - n) FROM generate_series(0, %s) n",
+        (uid("clinic"), uid("c0"), finished),
+    )
+    async with pool_on(crm) as pool:
+        (read, *_) = await FactReader(pool).read(_questions())
+    assert (_facts(read).unread_media_created_ms is not None) == seen
+
+
 # -- one window is odd
 
 
