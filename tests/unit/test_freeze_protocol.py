@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections import defaultdict
 from itertools import product
 
@@ -11,10 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams import topics
-from streams.decide import DatabaseAway, Decision, Emptied, Fail, Question, Stop, WaitForMedia
+from streams.decide import (
+    DatabaseAway,
+    Decision,
+    Emptied,
+    Fail,
+    LookAgain,
+    Question,
+    Stop,
+    WaitForMedia,
+)
 from streams.windows import WindowRule
 from tests.unit.builders import event, row, uid
-from tests.unit.worlds import CHANGELOG, Crash, Record, Worker, World, enqueue
+from tests.unit.worlds import CHANGELOG, Crash, Decide, Record, Worker, World, enqueue
 
 CONTACTS = ("ana", "bia")
 
@@ -125,6 +135,60 @@ def test_crashes_at_any_step_lose_nothing_and_double_no_effect(script: list[tupl
     world = World(rule=rule)
     asyncio.run(live(world, script))
     check(world)
+
+
+def fate(dice: random.Random) -> Decide:
+    """Decides anything, another thing each time it is asked, as a database that changes meanwhile does."""
+
+    def decide(question: Question) -> Decision:
+        first = question.events[0].event_id
+        if dice.random() < 0.1:
+            raise DatabaseAway("gone for a moment")
+        return dice.choice(
+            [
+                enqueue(question),
+                enqueue(question),
+                Stop("no_published_agent"),
+                Stop("superseded_by_newer_inbound"),
+                WaitForMedia(recheck_in_ms=4_000),
+                Fail(error_class="contact_missing", message="no such contact"),
+                LookAgain(in_ms=2_000, error_class="sqlstate_57014"),
+                Emptied(deduplicated=tuple((one.event_id, None) for one in question.events)),
+                Stop("org_not_operating", deduplicated=((first, None),))
+                if len(question.events) > 1
+                else enqueue(question),
+            ]
+        )
+
+    return decide
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    actions, st.integers(0, 2**32), st.sampled_from([WindowRule(8_000), WindowRule(4_000, "sliding", 9_000)])
+)
+def test_whatever_is_decided_every_event_ends_in_exactly_one_place(
+    script: list[tuple], seed: int, rule: WindowRule
+) -> None:
+    world = World(rule=rule, decide=fate(random.Random(seed)))
+    asyncio.run(live(world, script))
+    ends: dict[str, set[tuple]] = defaultdict(set)
+    seqs: dict[str, list[int]] = defaultdict(list)
+    for outcome in world.outcomes():
+        for one in outcome.events:
+            seqs[one.event_id].append(one.seq)
+            if outcome.status != "pending":
+                ends[one.event_id].add((outcome.status, outcome.outcome, outcome.job_id, outcome.at_ms, one))
+    in_jobs = {one.event_id: job.id for job in world.jobs() for one in job.events}
+    letters = {json.loads(value or b"{}")["id"] for _, value, _, _ in world.durable.get(topics.DEAD, [])}
+    for record in world.log:
+        event_id = json.loads(record.value or b"{}")["id"]
+        assert len(ends[event_id]) == 1, "one end, told with the same words however often"
+        ((status, outcome, job, _, last),) = ends[event_id]
+        assert (in_jobs.get(event_id) == job) and ((outcome == "job") == (job is not None))
+        assert (event_id in letters) == (status == "dead")
+        assert last.seq == max(seqs[event_id]), "nothing is told after the end"
+    assert world.sent_without_fence == 0
 
 
 def test_every_single_crash_point_of_one_burst() -> None:  # BR-02
