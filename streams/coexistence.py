@@ -35,7 +35,8 @@ JOB_KINDS: Final = ("inbound_turn",)
 JOBS_FRESH_S: Final = 600.0
 """A job that is running for longer was left by a worker that died (b173)."""
 MADE_FRESH_S: Final = 15.0
-"""A drain that made a job from an event so lately is still on."""
+"""A drain that made a job from an event so lately is still on. Beside lanes such a job counts for as long as
+one that runs: between two attempts it is pending, and the CRM's workers are not done with it."""
 LOOK_EVERY_S: Final = 1.0
 WATCH_EVERY_S: Final = 10.0
 SAY_EVERY_S: Final = 30.0
@@ -102,15 +103,14 @@ def told(signs: Sequence[Sign]) -> str:
     return "; ".join(str(sign) for sign in signs)
 
 
-def cut_over(signs: Sequence[Sign]) -> str:
+def cut_over(signs: Sequence[Sign], run_by: RunBy) -> str:
     """What to do about somebody who is in the way."""
+    seen = {sign.what for sign in signs}
     steps = []
-    if any(sign.what != "job" for sign in signs):
-        steps.append("switch the old drain off and put the events it left `processing` back to `pending`")
-    if any(sign.what == "job" for sign in signs):
-        steps.append(
-            "let the CRM's workers finish their jobs and switch them off, or set RAJADA_JOBS_RUN_BY=table"
-        )
+    if seen & {"event", "made"}:
+        steps.append("switch the old drain off and put back the events that it left `processing`")
+    if "job" in seen or ("made" in seen and run_by == "lanes"):
+        steps.append("let the CRM's workers finish their jobs and switch them off")
     return f"{'; '.join(steps)} (docs/cut-over.md)"
 
 
@@ -132,7 +132,7 @@ def parameters(settings: Settings) -> dict[str, object]:
         "us": US,
         "events_s": settings.event_reap_ms / 1000,
         "jobs_s": JOBS_FRESH_S,
-        "made_s": MADE_FRESH_S,
+        "made_s": MADE_FRESH_S if settings.jobs_run_by == "table" else JOBS_FRESH_S,
     }
 
 
@@ -190,7 +190,9 @@ class Gate:
             return False
         others = in_the_way(signs, run_by)
         if others:
-            self._wait(f"another consumer is at work: {told(others)}. To cut over: {cut_over(others)}")
+            self._wait(
+                f"another consumer is at work: {told(others)}. To cut over: {cut_over(others, run_by)}"
+            )
             return False
         if left := left_behind(signs, run_by):
             log.warning("left_by_another_consumer", what=told(left), next="docs/cut-over.md")
@@ -233,7 +235,9 @@ async def watch(pool: AsyncConnectionPool, settings: Settings) -> None:
         others = in_the_way(signs, settings.jobs_run_by)
         if others and time.monotonic() - said_at >= SAY_EVERY_S:
             said_at = time.monotonic()
-            log.error("another_consumer_is_at_work", what=told(others), next=cut_over(others))
+            log.error(
+                "another_consumer_is_at_work", what=told(others), next=cut_over(others, settings.jobs_run_by)
+            )
 
 
 def _first_line(error: BaseException) -> str:

@@ -151,7 +151,9 @@ def others(signs: Sequence[Sign], settings: Settings) -> list[Verdict]:
     found = []
     if at_work:
         found.append(
-            fail(f"at work: {told(at_work)}. The worker does not start beside them", cut_over(at_work))
+            fail(
+                f"at work: {told(at_work)}. The worker does not start beside them", cut_over(at_work, run_by)
+            )
         )
     if left:
         found.append(warn(f"left behind: {told(left)}", "nobody finishes them by itself: docs/cut-over.md"))

@@ -83,8 +83,8 @@ def test_signs_are_counted_by_name_with_the_newest_age(crm: Connection) -> None:
     job(crm, "running", "crm-2", 599)
     job(crm, "running", "crm-2", 601)
     job(crm, "running", None)
-    job(crm, "pending", None, 14)
-    job(crm, "pending", None, 16)
+    job(crm, "pending", None, 598)
+    job(crm, "pending", None, 602)
     assert seen(crm) == {
         ("event", "agent-engine", True, 3),
         ("event", "agent-engine", False, 1),
@@ -97,6 +97,8 @@ def test_signs_are_counted_by_name_with_the_newest_age(crm: Connection) -> None:
         ("made", None, True, 1),
         ("made", None, False, 1),
     }
+    by_table = look(crm, Settings(jobs_run_by="table"))
+    assert {s.fresh for s in by_table if s.what == "made"} == {False}, "those are the CRM's workers' alone"
     (ours,) = (s for s in look(crm, Settings()) if s.who == "agent-engine" and s.fresh)
     assert 3 <= ours.newest_age_s < 10
 

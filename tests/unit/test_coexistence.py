@@ -69,11 +69,22 @@ def test_the_words_have_counts_names_and_ages() -> None:
 
 
 def test_the_way_out_names_what_to_switch_off() -> None:
-    assert "old drain off" in cut_over([sign()])
-    assert "RAJADA_JOBS_RUN_BY" not in cut_over([sign()])
-    assert "RAJADA_JOBS_RUN_BY=table" in cut_over([sign("job")])
-    assert "docs/cut-over.md" in cut_over([sign("made")])
+    drain, workers = "switch the old drain off", "let the CRM's workers finish"
+    expected = {
+        ("event", "lanes"): (True, False), ("event", "table"): (True, False),
+        ("made", "lanes"): (True, True), ("made", "table"): (True, False),
+        ("job", "lanes"): (False, True),
+    }  # fmt: skip
+    for (what, run_by), (of_drain, of_workers) in expected.items():
+        way_out = cut_over([sign(what)], run_by)
+        assert (drain in way_out, workers in way_out) == (of_drain, of_workers)
+        assert "docs/cut-over.md" in way_out
 
 
 def test_an_event_is_fresh_as_long_as_its_consumer_would_not_reap_it() -> None:
     assert parameters(Settings(event_reap_ms=7_000))["events_s"] == 7.0
+
+
+def test_a_job_between_two_attempts_is_in_the_way_of_lanes() -> None:
+    assert parameters(Settings())["made_s"] == parameters(Settings())["jobs_s"]
+    assert parameters(Settings(jobs_run_by="table"))["made_s"] == 15.0
