@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ops.demo.accounts import Accounts
 
 
 def demo(
@@ -31,14 +34,17 @@ def demo(
     from settings import get_settings
 
     console = Console(stderr=json, highlight=False)
-    run = run_demo(get_settings(), console, seconds=seconds, keep=keep, quiet=json)
+
+    def tell(accounts: Accounts) -> None:
+        if not json:
+            console.print(report(accounts))
+
+    run = run_demo(get_settings(), console, seconds=seconds, keep=keep, quiet=json, tell=tell)
     accounts, postgres = run.accounts, shown(run.database_url)
     if json:
         typer.echo(as_json(accounts, {"kafka": run.kafka, "postgres": postgres, "kept": keep}))
-    else:
-        console.print(report(accounts))
-        if keep:
-            console.print(_kept(run.home, run.kafka, postgres, run.prefix), markup=False)
+    elif keep:
+        console.print(_kept(run.home, run.kafka, postgres, run.prefix), markup=False)
     if not accounts.complete:
         raise typer.Exit(130)
     if not accounts.right:

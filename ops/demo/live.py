@@ -134,8 +134,8 @@ def _waiting(board: Board, card: Card, now: float) -> Text:
 
 def _counters(board: Board) -> RenderableType:
     table = Table.grid(padding=(0, 1))
-    table.add_column(width=_SIDE - 6, no_wrap=True, overflow="ellipsis")
-    table.add_column(justify="right")
+    table.add_column(width=_SIDE - 9, no_wrap=True, overflow="ellipsis")
+    table.add_column(justify="right", width=7, no_wrap=True)
     table.add_row(Text("messages in", "bold"), str(board.messages))
     table.add_row(Text("jobs out", "bold green"), str(len(board.jobs)))
     _add_reasons(table, "stops", "yellow", board.counted("stop"))

@@ -21,7 +21,7 @@ from psycopg import sql
 
 from db.urls import url_of
 from ops.embedded.folder import DataFolder, read_json, write_json
-from ops.errors import Unreachable
+from ops.errors import OpsError, Unreachable
 from settings import Settings
 
 FOLDER: Final = "demo"
@@ -30,6 +30,10 @@ _PRIVATE: Final = 0o600
 _RECHECK_MS: Final = 4_000
 _RETRY_MS: Final = 1_500
 _SLOT_S: Final = 10
+
+
+class NotCleaned(OpsError):
+    """What the demo made on given servers is still there."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -124,8 +128,23 @@ class Place(msgspec.Struct, frozen=True):
         write_json(folder.root / _FILE, msgspec.to_builtins(kept), mode=_PRIVATE)
         return kept
 
+    def is_of(self, settings: Settings) -> bool:
+        """Whether it is on the servers that the settings name (or on embedded ones as they want)."""
+        named = settings.kafka_bootstrap_servers or "", settings.database_url or ""
+        return (self.kafka, self.admin_url) == named
+
     def clean(self, folder: DataFolder) -> None:
-        """Remove database, slot and topics from given servers, and forget the place; errors are told."""
+        """Forget the place, and remove database, slot and topics from given servers. Raises NotCleaned."""
+        (folder.root / _FILE).unlink(missing_ok=True)
+        try:
+            self._remove()
+        except (psycopg.Error, KafkaException) as error:
+            raise NotCleaned(
+                f"The demo could not remove its database {self.name} and its topics {self.prefix}… from the "
+                f"given servers ({str(error).strip()}). Drop them by hand."
+            ) from error
+
+    def _remove(self) -> None:
         if self.admin_url:
             with psycopg.connect(self.admin_url, autocommit=True, connect_timeout=_SLOT_S) as admin:
                 with contextlib.suppress(psycopg.errors.UndefinedObject):
@@ -135,7 +154,6 @@ class Place(msgspec.Struct, frozen=True):
                 )
         if self.kafka and self.prefix:
             _delete_topics(self.kafka, self.prefix)
-        (folder.root / _FILE).unlink(missing_ok=True)
 
 
 def _delete_topics(bootstrap: str, prefix: str) -> None:

@@ -21,14 +21,14 @@ from ops.demo.accounts import Accounts, account, read_alerts, read_events, read_
 from ops.demo.board import Board
 from ops.demo.happenings import Broke, Happening
 from ops.demo.live import Screen
-from ops.demo.place import FOLDER, Place
+from ops.demo.place import FOLDER, NotCleaned, Place
 from ops.demo.play import Player
 from ops.demo.scenario import Scenario, scenario
 from ops.demo.stage import Stage, set_stage
 from ops.demo.view import Silent, View, view_for
 from ops.demo.watch import Rows, Topics
 from ops.embedded.folder import DataFolder, Lock, open_folder
-from ops.errors import OpsError
+from ops.errors import AlreadyRunning, OpsError
 from ops.given import shown
 from ops.progress import Progress, progress_for
 from ops.supervision.run_file import RunFile
@@ -76,10 +76,19 @@ class _Quiet:
         """Nothing."""
 
 
-def run_demo(settings: Settings, console: Console, *, seconds: float, keep: bool, quiet: bool) -> Run:
+def run_demo(
+    settings: Settings,
+    console: Console,
+    *,
+    seconds: float,
+    keep: bool,
+    quiet: bool,
+    tell: Callable[[Accounts], None] = lambda accounts: None,
+) -> Run:
     """Play the minute in `seconds` and account for it.
 
-    `keep` leaves the stack running for a look around; `quiet` shows nothing meanwhile. Raises AlreadyRunning,
+    `keep` leaves the stack running for a look around; `quiet` shows nothing meanwhile; `tell` hears the
+    accounts before the stack is stopped, which takes a few seconds. Raises AlreadyRunning,
     what starting can raise, psycopg.Error, or what a thread of the demo failed with.
     """
     played = scenario(seconds)
@@ -93,6 +102,7 @@ def run_demo(settings: Settings, console: Console, *, seconds: float, keep: bool
         with psycopg.connect(conninfo_for(run.database_url, "demo"), autocommit=True) as connection:
             stage = set_stage(connection, played)
             accounts = _play(played, stage, connection, here, console, quiet)
+        tell(accounts)
         return Run(accounts, run.kafka, run.database_url, folder.root, place.prefix)
 
 
@@ -104,9 +114,13 @@ def _place(
     home = settings.model_copy(update={"home": folder.root})
     place, run = Place.last(folder), stack.found(home)
     if place is not None and run is None:
-        stack.stop(folder, place, played)  # of a demo that was killed while it started
-        place.clean(folder)
+        _clear(place, folder, played, console)
         place = None
+    if place is not None and not place.is_of(settings):
+        raise AlreadyRunning(
+            f"A demo that was kept runs in {folder.root}, on other servers. Stop it first: "
+            f"`RAJADA_HOME={folder.root} rajada down`."
+        )
     progress: Progress = _Quiet() if quiet else progress_for(console)
     if place is None or run is None:
         place = Place.new(settings, folder.root, kept=keep)
@@ -122,6 +136,15 @@ def _place(
         if not place.kept:
             stack.stop(folder, place, played)
             place.clean(folder)
+
+
+def _clear(place: Place, folder: DataFolder, played: Scenario, console: Console) -> None:
+    """Remove what a demo that was kept or killed has left; servers that are gone by now hinder nothing."""
+    stack.stop(folder, place, played)
+    try:
+        place.clean(folder)
+    except NotCleaned as error:
+        console.print(str(error), style="yellow", markup=False)
 
 
 def _play(

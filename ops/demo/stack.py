@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -56,9 +57,8 @@ def start(folder: DataFolder, place: Place, played: Scenario, progress: Progress
 def _spawned(environment: Mapping[str, str], folder: DataFolder, place: Place) -> subprocess.Popen[bytes]:
     output = folder.logs / "up.log"
     if not place.kept:
-        import signal
-
-        return spawn(_UP, log=output, died=signal.SIGTERM, environment=environment)
+        # kill -9, since the system may send the signal several times, and a second SIGTERM means haste
+        return spawn(_UP, log=output, died=signal.SIGKILL, environment=environment)
     with output.open("ab") as file:
         return subprocess.Popen(
             _UP,

@@ -108,13 +108,8 @@ def test_embedded_it_can_be_kept_played_again_and_stopped(tmp_path: Path) -> Non
     assert down.returncode == 0 and "Stopped" in down.stdout, "it was kept, so the second run left it running"
 
 
-def test_ctrl_c_ends_it_cleanly(tmp_path: Path, kafka: str, postgres: str, prefix: str) -> None:
-    demo = start(
-        tmp_path / "home",
-        KAFKA_BOOTSTRAP_SERVERS=kafka,
-        DATABASE_URL=postgres,
-        RAJADA_TOPIC_PREFIX=prefix,
-    )
+def until_somebody_writes(demo: subprocess.Popen[str]) -> str:
+    """Wait for the first message; returns the name of the demo's database."""
     assert demo.stdout is not None
     database = ""
     for line in demo.stdout:
@@ -122,9 +117,36 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path, kafka: str, postgres: str, prefi
             database = found[0]
         if "Dona Célia" in line:
             break
+    assert database
+    return database
+
+
+def test_ctrl_c_ends_it_cleanly(tmp_path: Path, kafka: str, postgres: str, prefix: str) -> None:
+    demo = start(
+        tmp_path / "home",
+        KAFKA_BOOTSTRAP_SERVERS=kafka,
+        DATABASE_URL=postgres,
+        RAJADA_TOPIC_PREFIX=prefix,
+    )
+    database = until_somebody_writes(demo)
     time.sleep(1)
     demo.send_signal(signal.SIGINT)
     out, _errors = demo.communicate(timeout=60)
     assert demo.returncode == 130
     assert "Stopped before its end" in out
-    assert database and gone(postgres, kafka, prefix, database)
+    assert gone(postgres, kafka, prefix, database)
+
+
+def test_what_a_killed_demo_leaves_is_removed_by_the_next(
+    tmp_path: Path, kafka: str, postgres: str, prefix: str
+) -> None:
+    servers = {"KAFKA_BOOTSTRAP_SERVERS": kafka, "DATABASE_URL": postgres, "RAJADA_TOPIC_PREFIX": prefix}
+    killed = start(tmp_path / "home", **servers)
+    database = until_somebody_writes(killed)
+    killed.kill()
+    killed.communicate(timeout=30)
+    out, _errors = finished(start(tmp_path / "home", "--json", **servers))
+    told = json.loads(out)
+    all_accounted_for(told)
+    assert told["postgres"].rpartition("/")[2] != database
+    assert gone(postgres, kafka, prefix, database)
