@@ -184,7 +184,7 @@ class RandomCrm:
                 "agent_id": self.one("agent", 3, 0),
                 "channel_session_id": self.one("session", 1),
                 "status": mostly("published", "draft", "superseded", None),
-                "followup": pick((None, self.arming(), *ODD_JSON)),
+                "followup": pick((None, self.arming(), self.arming(), self.arming(), *ODD_JSON[::4])),
             }),
             "ai_routers": self.rows(2, lambda n: {
                 "id": self.uid("router", n),
@@ -205,7 +205,7 @@ class RandomCrm:
                 "trigger_config": pick((*TRIGGERS[:2], *TRIGGERS[:2], *TRIGGERS)),
             }),
             "followup_flow_versions": self.rows(3, lambda n: {
-                "id": self.uid("flow", n), "graph": pick((*GRAPHS[:2], *GRAPHS)),
+                "id": self.uid("flow", n), "graph": pick((*GRAPHS[:3], *GRAPHS[:3], *GRAPHS)),
             }),
             "followup_enrollments": self.rows(2, lambda n: {
                 "id": self.uid("enrollment", n),
@@ -231,7 +231,10 @@ class RandomCrm:
         }  # fmt: skip
 
     def arming(self) -> object:
-        return {"enabled": True, "flow_pointer_ids": [self.uid("pointer", 0), 5]}
+        return {
+            "enabled": True,
+            "flow_pointer_ids": [self.uid("pointer", self.random.randrange(3)).upper(), 5],
+        }
 
     def naming_a_message(self) -> object:
         return {"message_id": self.uid("message", self.random.randrange(6)).upper()}
