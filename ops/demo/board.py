@@ -7,7 +7,6 @@ together, the card becomes what the pipeline made of them. So the board never kn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
@@ -130,7 +129,13 @@ class Board:
             and not self.pending
             and all(card.row_at is not None for card in self.jobs)
             and self.noise <= self.buried.keys()
+            and self._dead <= {letter.event_id for letter in self.buried.values()}
         )
+
+    @property
+    def _dead(self) -> set[str]:
+        """Events that died; each has a dead letter to come."""
+        return {message.event_id for card in self.cards if card.state == "dead" for message in card.messages}
 
     @property
     def jobs(self) -> list[Card]:
@@ -216,8 +221,3 @@ class Board:
 def percentile(ranked: list[float], share: float) -> float | None:
     """Nearest rank of a sorted list; None of an empty one."""
     return ranked[min(len(ranked) - 1, int(share * len(ranked)))] if ranked else None
-
-
-def events_of(cards: Iterable[Card]) -> list[str]:
-    """The event ids on cards."""
-    return [message.event_id for card in cards for message in card.messages]

@@ -84,6 +84,10 @@ def test_it_is_settled_when_all_is_written_decided_and_seen() -> None:
     assert not told(wrote("a", 1.0), job("a"), Finished(2.0)).settled, "its row was not seen"
     assert told(wrote("a", 1.0), job("a"), row("a"), Finished(2.0)).settled
     assert not told(wrote("a", 1.0), job("a"), row("a")).settled, "more may come"
+    dead = told(wrote("d", 1.0), Decided(4.0, ("d",), "dead", "contact_missing", None, 5), Finished(4.1))
+    assert not dead.settled, "its dead letter was not seen"
+    dead.tell(Buried(4.2, "contact_missing", (0, 7), "d"))
+    assert dead.settled
     noise = told(SentNoise(1.0, 0, 5), Finished(2.0))
     assert not noise.settled
     noise.tell(Buried(1.1, "not_json", (0, 5), None))
