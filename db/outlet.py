@@ -77,6 +77,7 @@ class Outlet:
         self._largest = {name: limits[topic] - _RECORD_OVERHEAD for name, topic in self._topics.items()}
         self._largest_dead = limits[self._dead] - _RECORD_OVERHEAD
         self._failure: KafkaError | None = None
+        self._acknowledged = 0
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -109,15 +110,16 @@ class Outlet:
         return self._produce(topic, record.key, record.value, record.headers, acknowledge)
 
     def pump(self, timeout_s: float = 0.0) -> int:
-        """Serves the call-backs and returns how many there were.
+        """Serves the call-backs and returns how many records were acknowledged meanwhile.
 
         Raises:
             SendFailed: a record was refused for good.
         """
-        served = self._producer.poll(timeout_s)
+        before = self._acknowledged
+        self._producer.poll(timeout_s)  # what it returns counts its log lines too
         if self._failure is not None:
             raise SendFailed(f"Kafka refused a record: {self._failure.str()}")
-        return served
+        return self._acknowledged - before
 
     def __len__(self) -> int:
         """Records that are not acknowledged yet."""
@@ -148,6 +150,7 @@ class Outlet:
 
     def _delivered(self, acknowledge: Acknowledge, error: KafkaError | None, message: Message) -> None:
         if error is None:
+            self._acknowledged += 1
             acknowledge()
         else:
             # Also when a topic's size limit was lowered meanwhile: the next outlet asks for it anew.

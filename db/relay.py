@@ -257,7 +257,7 @@ class _Run:
 
     def _tend(self, *, at_once: bool = False, pump_s: float = 0.0) -> None:
         """Serves Kafka's acknowledgements and tells Postgres what is safe, often enough to live."""
-        served = self._outlet.pump(pump_s)
+        acknowledged = self._outlet.pump(pump_s)
         safe, silent_s = self._confirmations.safe_lsn, self._stream.silent_s
         news = safe > self._stream.confirmed and silent_s >= _CONFIRM_S
         if at_once or news or silent_s >= _SIGN_OF_LIFE_S:
@@ -265,7 +265,7 @@ class _Run:
         now = time.monotonic()
         if now - self._noted_at >= _NOTE_S:
             self._note()
-        if served or not self._confirmations.in_flight:
+        if acknowledged or not self._confirmations.in_flight:
             self._progress_at = now
             if self._stalled:
                 self._stalled = False

@@ -93,12 +93,14 @@ def test_kafka_killed_under_load_is_waited_out(
         until(lambda: readiness() == "ready", "never ready")
         insert_many(connection, organization, contacts, 500, 500)
         own_kafka.kill()
-        insert_many(connection, organization, contacts, 1000, 500)
-        until(lambda: "acknowledges nothing" in readiness(), readiness())
-        # It still lives for Postgres, and holds what Kafka has not.
-        found = slot_status(connection, own_topics.settings.slot)
-        assert found is not None and found.active
-        own_kafka.start()
+        try:
+            insert_many(connection, organization, contacts, 1000, 500)
+            until(lambda: "acknowledges nothing" in readiness(), readiness())
+            # It still lives for Postgres, and holds what Kafka has not.
+            found = slot_status(connection, own_topics.settings.slot)
+            assert found is not None and found.active
+        finally:
+            own_kafka.start()
         until(lambda: readiness() == "ready", readiness())
         numbers = numbers_by_key(own_topics.read(AI, 1500))
     assert set().union(*numbers.values()) == set(range(1500))
