@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from datetime import datetime
 from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
+from db.migrate import migrate
 from db.outlet import DEAD, OUTCOMES
-from db.replication import slot_status
+from db.relay import run_relay
+from db.replication import drop, slot_status
 from schemas.codec import decode_outcome
 from settings import Settings
 from tests.integration.db.conftest import (
@@ -23,6 +27,7 @@ from tests.integration.db.conftest import (
     headers_of,
     numbers_by_key,
     row_of,
+    wait_until_read,
 )
 from tests.integration.db.crm import AI, GROUP_LINK, insert_event, insert_many
 from tests.integration.db.murmur2 import partition_of
@@ -243,3 +248,31 @@ def test_a_column_added_under_a_running_relay_is_in_the_next_record(
         rows = sorted((row_of(m) for m in topics.read(AI, 2)), key=lambda row: str(row["created_at"]))
         assert "extra" not in rows[0]
         assert rows[1]["extra"] == 7
+
+
+def test_an_ordinary_role_that_owns_the_tables_is_enough(
+    empty_database: str, kafka: str, topics: Topics, settings: Settings
+) -> None:
+    role = f"r{uuid4().hex[:10]}"
+    url = make_conninfo(empty_database, user=role, password=role)
+    with psycopg.connect(empty_database, autocommit=True) as admin:
+        name = admin.info.dbname
+        admin.execute(f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD '{role}'")
+        admin.execute(f'GRANT CREATE ON DATABASE "{name}" TO {role}')
+        admin.execute(f"GRANT CREATE ON SCHEMA public TO {role}")
+        try:
+            migrate(url, crm="ours")
+            stop = threading.Event()
+            thread = threading.Thread(target=run_relay, args=(url, kafka, settings, stop))
+            thread.start()
+            try:
+                wait_until_read(empty_database, settings.slot)
+                event = insert_event(admin)
+                assert [row_of(m)["id"] for m in topics.read(AI, 1)] == [event]
+            finally:
+                stop.set()
+                thread.join(30)
+            drop(admin, slot=settings.slot)
+        finally:
+            admin.execute(f"DROP OWNED BY {role} CASCADE")
+            admin.execute(f"DROP ROLE {role}")
