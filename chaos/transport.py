@@ -15,6 +15,7 @@ import dataclasses
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import threading
@@ -206,6 +207,8 @@ def main() -> int:
         )
     else:
         show(plan, findings, folder)
+    if not findings.violations:
+        shutil.rmtree(folder, ignore_errors=True)
     return 1 if findings.violations else 0
 
 
