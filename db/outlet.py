@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
@@ -18,7 +19,8 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from db.publisher import EVENT_TYPES, EventRecord, Header
+from db.publisher import EVENT_TYPES, EventRecord
+from schemas.dead import Cause, Header, dead_headers
 from settings import RajadaError, Settings
 
 log = structlog.get_logger(__name__)
@@ -131,7 +133,7 @@ class Outlet:
         self._producer.flush(1.0)
 
     def _produce(
-        self, topic: str, key: bytes, value: bytes, headers: list[Header], acknowledge: Acknowledge
+        self, topic: str, key: bytes, value: bytes, headers: Sequence[Header], acknowledge: Acknowledge
     ) -> bool:
         try:
             self._producer.produce(
@@ -158,7 +160,10 @@ class Outlet:
 
     def _bury(self, topic: str, record: EventRecord, acknowledge: Acknowledge) -> bool:
         size, now_ms, value = len(record.value), int(time.time() * 1000), record.value
-        headers = [*record.headers, *dead_headers(topic, record.event_id, size, now_ms)]
+        cause = Cause(
+            "publish", TOO_LARGE, f"{size} bytes, above the topic's max.message.bytes", record.event_id
+        )
+        headers = dead_headers(_Unsent(topic, now_ms, record.headers), cause, now_ms)
         if _size(record.key, value, headers) > self._largest_dead:
             # Too large even for the dead letters: the row without its content; the row itself has it all.
             value = _without_content(value)
@@ -176,21 +181,15 @@ class Outlet:
         return True
 
 
-def dead_headers(topic: str, event_id: str, size: int, now_ms: int) -> list[Header]:
-    """Why a record lies in the dead letters instead of `topic` (spec/jobs.md, Dead letters)."""
-    return [
-        ("event-id", event_id.encode()),
-        ("stage", b"publish"),
-        ("reason", TOO_LARGE.encode()),
-        ("first-failed-at", b"%d" % now_ms),
-        ("kafka_dlt-original-topic", topic.encode()),
-        # It never was in its topic: there is no partition and no offset.
-        ("kafka_dlt-original-partition", b"-1"),
-        ("kafka_dlt-original-offset", b"-1"),
-        ("kafka_dlt-original-timestamp", b"%d" % now_ms),
-        ("kafka_dlt-exception-fqcn", f"rajada.{TOO_LARGE}".encode()),
-        ("kafka_dlt-exception-message", b"%d bytes, above the topic's max.message.bytes" % size),
-    ]
+@dataclass(frozen=True, slots=True)
+class _Unsent:
+    """A record that never was in its topic: it has no partition and no offset."""
+
+    topic: str
+    timestamp: int
+    headers: Sequence[Header]
+    partition: int = -1
+    offset: int = -1
 
 
 def _after(count: int, acknowledge: Acknowledge) -> Acknowledge:
@@ -206,9 +205,9 @@ def _after(count: int, acknowledge: Acknowledge) -> Acknowledge:
     return one
 
 
-def _size(key: bytes, value: bytes, headers: list[Header]) -> int:
+def _size(key: bytes, value: bytes, headers: Sequence[Header]) -> int:
     """Bytes of a record, its framing apart."""
-    return len(key) + len(value) + sum(len(name) + len(content) + 10 for name, content in headers)
+    return len(key) + len(value) + sum(len(name) + len(content or b"") + 10 for name, content in headers)
 
 
 def _without_content(value: bytes) -> bytes:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from schemas.records import Outcome
 
 Header = tuple[str, bytes | None]
-
-MESSAGE_BYTES: Final = 1_000
-"""Budget of the error text in a dead letter's header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +61,3 @@ def moves_of(batch: Iterable[Taken], positions: Mapping[int, int]) -> list[Move]
     """
     last = {taken.partition: taken.next_offset for taken in batch}
     return [Move(partition, positions[partition], last[partition]) for partition in sorted(last)]
-
-
-def dead_letter_headers(record: Record, reason: str, message: str, now_ms: int) -> list[Header]:
-    """The headers of a dead letter: the original's, then ours (spec/jobs.md, "Dead letters").
-
-    A record that died before keeps where it came from first; the other headers tell of this death.
-    """
-    ours: dict[str, bytes] = {
-        "stage": b"sink",
-        "reason": reason.encode(),
-        "kafka_dlt-exception-fqcn": f"rajada.{reason}".encode(),
-        "kafka_dlt-exception-message": message.encode()[:MESSAGE_BYTES],
-    }
-    first: dict[str, bytes] = {
-        "first-failed-at": str(now_ms).encode(),
-        "kafka_dlt-original-topic": record.topic.encode(),
-        "kafka_dlt-original-partition": str(record.partition).encode(),
-        "kafka_dlt-original-offset": str(record.offset).encode(),
-        "kafka_dlt-original-timestamp": str(record.timestamp).encode(),
-    }
-    names = {name for name, _ in record.headers}
-    kept = [(name, value) for name, value in record.headers if name not in ours]
-    return [*kept, *((n, v) for n, v in first.items() if n not in names), *ours.items()]

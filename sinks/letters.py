@@ -10,7 +10,8 @@ from typing import Final
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from sinks.batch import Record, dead_letter_headers
+from schemas.dead import Cause, dead_headers
+from sinks.batch import Record
 from sinks.failures import Unavailable
 
 log = structlog.get_logger(__name__)
@@ -48,7 +49,7 @@ class Graveyard:
         for one in dead:
             record = one.record
             headers: list[tuple[str, str | bytes | None]] = [
-                *dead_letter_headers(record, one.reason, one.message, now_ms)
+                *dead_headers(record, Cause("sink", one.reason, one.message), now_ms)
             ]
             try:
                 producer.produce(

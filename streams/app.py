@@ -29,7 +29,6 @@ from streams.forget import forget_idle
 from streams.lengths import WindowLengths
 from streams.meter import tell
 from streams.ports import Item
-from streams.skew import ClockSkew
 from streams.source import SourceTopic
 from streams.sweep_rounds import SweepRounds
 from streams.transport import Batched, Record, Table, each_batch, end_process
@@ -99,7 +98,7 @@ def build_app(settings: Settings) -> faust.App:
     clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)
     flusher = Flusher(
         contacts,
-        DatabaseDecider(FactReader(pool), settings, clocks.wall_ms, ClockSkew()),
+        DatabaseDecider(FactReader(pool), settings, clocks.wall_ms),
         OriginalRecords(bootstrap, source_topic.get_topic_name()),
         outbox,
         source,

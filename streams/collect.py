@@ -9,11 +9,11 @@ import structlog
 from aiokafka.partitioner import murmur2
 
 from schemas.codec import encode_outcome
+from schemas.dead import Cause, Header, dead_headers
 from streams import topics
 from streams.closing import invalid_payload_outcome
 from streams.contact import Contact, Window
 from streams.counting import Counts
-from streams.dead import Cause, Header, dead_headers
 from streams.events import COMMIT_TIME, REKEYED, Event, InvalidPayload, read_event
 from streams.ports import Contacts, Item, Lengths, Outbox, Source
 from streams.transport import Record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -15,15 +16,17 @@ LOOK_AGAIN_MS: Final = 2_000
 """A window whose facts did not come in time is looked at again after this."""
 
 
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class DatabaseDecider:
     """Decides on the database's state at the moment of asking (spec/dispatch.md, step 4)."""
 
-    def __init__(
-        self, reader: FactReader, settings: Settings, wall_ms: Callable[[], int], skew: ClockSkew
-    ) -> None:
+    def __init__(self, reader: FactReader, settings: Settings, wall_ms: Callable[[], int] = _wall_ms) -> None:
         self._reader = reader
         self._wall_ms = wall_ms
-        self._skew = skew
+        self.skew = ClockSkew()
         self._rules = Rules(
             allowlist_ttl_days=settings.allowlist_ttl_days,
             media_recheck_ms=settings.media_recheck_ms,
@@ -36,7 +39,7 @@ class DatabaseDecider:
         answers = await self._reader.read(questions)
         read = next((answer for answer in answers if isinstance(answer, Facts)), None)
         if read is not None:
-            self._skew.observe(read.db_now_ms, asked_ms, self._wall_ms())
+            self.skew.observe(read.db_now_ms, asked_ms, self._wall_ms())
         decisions: list[Decision] = []
         for question, answer in zip(questions, answers, strict=True):
             if not isinstance(answer, ReadFailure):

@@ -10,8 +10,8 @@ from asyncio import Future
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from schemas.dead import Header
 from streams.contact import Contact, Window
-from streams.dead import Header
 from streams.decide import Decision, Question
 from streams.windows import WindowRule
 

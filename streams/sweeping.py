@@ -33,6 +33,7 @@ from streams.sweep import (
     Lag,
     brake,
 )
+from streams.unpublished import outcome_of_too_large
 
 DURABLE_S: Final = 60.0
 """A page that Kafka has not taken after this is given back."""
@@ -119,7 +120,7 @@ class Sweeper:
                 done.held = self._held(claims, lags)
                 if done.held is not None:
                     return
-                outlet = outlet or Outlet(self._bootstrap, self._settings)
+                outlet = outlet or Outlet(self._bootstrap, self._settings, obituary=outcome_of_too_large)
                 rows = claims.next_page()
                 if not rows:
                     done.ended = True

@@ -15,9 +15,9 @@ import msgspec
 import structlog
 from confluent_kafka import Consumer, Message, TopicPartition
 
+from schemas.dead import Cause, Header, dead_headers
 from streams.closing import MAX_ATTEMPTS, key_parts
 from streams.contact import Window, WindowEvent
-from streams.dead import Cause, Header, dead_headers
 from streams.events import COMMIT_TIME, EVENT_TYPE
 from streams.ports import Item
 
