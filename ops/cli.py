@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from ops.commands import demo, doctor, processes, produce, stack, sweep
+from ops.commands import demo, doctor, processes, produce, stack, sweep, why
 from ops.errors import exit_code_of
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
 app.command("doctor", rich_help_panel=_TOOLS)(doctor.doctor)
 app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
+app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
 
 

@@ -1,0 +1,98 @@
+"""Reads topics without taking part in anything: no group is joined, nothing is committed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from ops.errors import Unreachable
+
+ANSWER_S: Final = 10.0
+
+Headers = list[tuple[str, bytes | None]]
+
+
+class TopicReader:
+    """A context with one consumer. Every method may raise Unreachable."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "rajada-why",  # asked for by the client, never joined
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                "log_level": 2,
+            }
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def partitions(self, topic: str) -> Sequence[int]:
+        """The partitions of a topic; none when there is no such topic."""
+        try:
+            found = self._consumer.list_topics(topic, ANSWER_S).topics[topic]
+        except KafkaException as error:
+            raise self._away(error.args[0]) from error
+        return sorted(found.partitions) if found.error is None else []
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        """The first offset of a partition, and the one after its last."""
+        try:
+            start, end = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), ANSWER_S)
+        except KafkaException as error:
+            raise self._away(error.args[0]) from error
+        return start, end
+
+    def since(self, topic: str, at_ms: int) -> dict[int, int]:
+        """By partition the first offset written at or after a moment; partitions without one are left out."""
+        asked = [TopicPartition(topic, partition, at_ms) for partition in self.partitions(topic)]
+        try:
+            found = self._consumer.offsets_for_times(asked, ANSWER_S)
+        except KafkaException as error:
+            raise self._away(error.args[0]) from error
+        return {one.partition: one.offset for one in found if one.offset >= 0}
+
+    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], deadline: float) -> Iterator[Message]:
+        """The records of [start, end) of each partition, in order; ends at the monotonic deadline."""
+        left = {partition: end for partition, (start, end) in ranges.items() if start < end}
+        if not left:
+            return
+        self._consumer.assign([TopicPartition(topic, one, ranges[one][0]) for one in left])
+        while left and time.monotonic() < deadline:
+            for message in self._consumer.consume(1_000, 0.2):
+                partition, error = message.partition() or 0, message.error()
+                if error is not None:
+                    if error.code() != KafkaError._PARTITION_EOF:
+                        raise self._away(error)
+                    left.pop(partition, None)
+                elif partition in left:
+                    # past the end when the records at the end are gone: compacted, or another's transaction
+                    if (message.offset() or 0) < left[partition]:
+                        yield message
+                    if (message.offset() or 0) >= left[partition] - 1:
+                        del left[partition]
+        self._consumer.unassign()
+
+    def _away(self, error: KafkaError) -> Unreachable:
+        return Unreachable(f"Kafka at {self._bootstrap} does not answer: {error.str()}")
+
+
+def headers_of(message: Message) -> Headers:
+    """The headers in their order."""
+    had = message.headers() or []
+    pairs = had.items() if isinstance(had, dict) else had
+    return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]
