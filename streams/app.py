@@ -37,7 +37,7 @@ from streams.written import SinkProgress
 
 log = structlog.get_logger(__name__)
 
-HEARTBEATS_PER_SESSION: Final = 3
+HEARTBEATS_PER_SESSION: Final = 4
 
 
 class _Outbox:
