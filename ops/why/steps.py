@@ -167,7 +167,7 @@ def _facts(row: TraceRow, facts: Mapping[str, object]) -> list[str]:
         )
     because = facts.get("because")
     if isinstance(because, dict):
-        told += [f"{str(name).replace('_', ' ')}: {_value(name, value)}" for name, value in because.items()]
+        told += [_seen(str(name), value) for name, value in because.items()]
     warnings = facts.get("warnings")
     if isinstance(warnings, list):
         told += [f"warning: {WARNINGS.get(str(one), str(one))}" for one in warnings]
@@ -214,14 +214,16 @@ def _events(rows: Iterable[TraceRow]) -> list[str]:
     return [row.event_id for row in rows if row.event_id is not None]
 
 
-def _value(name: object, value: object) -> str:
-    if str(name).endswith("_ms") and isinstance(value, int):
-        return span(value)
-    return (
-        {True: "yes", False: "no", None: "none"}.get(value, str(value))
-        if value in (True, False, None)
-        else str(value)
-    )
+def _seen(name: str, value: object) -> str:
+    """`organization status: suspended`, `is group: yes`, `age: 1 min 30 s`."""
+    words = str(value)
+    if value is None:
+        words = "none"
+    elif isinstance(value, bool):
+        words = "yes" if value else "no"
+    elif isinstance(value, int) and name.endswith("_ms"):
+        words = span(value)
+    return f"{name.removesuffix('_ms').replace('_', ' ')}: {words}"
 
 
 def _count(number: int, noun: str) -> str:
