@@ -8,6 +8,7 @@ from uuid import UUID
 
 from streams.decide import AskedEvent, Question
 from tests.integration.crm_tables import Row, Tables
+from tests.integration.memory_facts import LIVE
 
 MINUTE_MS = 60_000
 DAY_MS = 86_400_000
@@ -207,17 +208,17 @@ class RandomCrm:
             "followup_flow_versions": self.rows(3, lambda n: {
                 "id": self.uid("flow", n), "graph": pick((*GRAPHS[:3], *GRAPHS[:3], *GRAPHS)),
             }),
-            "followup_enrollments": self.rows(2, lambda n: {
+            "followup_enrollments": self.rows(4, lambda n: {
                 "id": self.uid("enrollment", n),
                 "pointer_id": self.one("pointer", 2, 0),
                 "contact_id": self.one("contact", 3, 0),
-                "status": pick(("active", "waiting_reply", "completed", "dead")),
+                "status": pick((*LIVE, "completed", "dead", None)),
                 "started_at": self.moment(0.1),
             }),
-            "followup_enrollment_events": self.rows(2, lambda n: {
-                "enrollment_id": self.one("enrollment", 2, 0),
-                "event_type": mostly("enrolled_by_inbound_after_silence", "moved"),
-                "payload": pick((self.naming_a_message(), *ODD_JSON)),
+            "followup_enrollment_events": self.rows(8, lambda n: {
+                "enrollment_id": self.one("enrollment", 4, 0),
+                "event_type": pick(("enrolled_by_inbound_after_silence", "moved")),
+                "payload": pick((*(self.naming_a_message() for _ in range(6)), *ODD_JSON[::3])),
             }),
             "event_log": self.rows(6, lambda n: {
                 "id": self.uid("event", n), "status": pick(("pending", "pending", "done", "dead")),
@@ -237,7 +238,8 @@ class RandomCrm:
         }
 
     def naming_a_message(self) -> object:
-        return {"message_id": self.uid("message", self.random.randrange(6)).upper()}
+        named = self.uid("message", self.random.randrange(4))
+        return {"message_id": named.upper() if self.random.random() < 0.5 else named}
 
     def question(self) -> Question:
         """A window on a conversation that mostly is there."""
@@ -245,7 +247,7 @@ class RandomCrm:
         events = tuple(
             AskedEvent(
                 self.uid("event", first + n),
-                self.uid("message", self.random.randrange(30)),
+                self.uid("message", self.random.randrange(self.random.choice((4, 30)))),
                 self.now_ms - 10_000 + n,
             )
             for n in range(self.random.randrange(1, 5))
