@@ -73,11 +73,11 @@ class Processes:
         tail = self.log(name).read_text(errors="replace")[-3_000:]
         raise AssertionError(f"{name} is not ready (exit code {process.poll()}):\n{tail}")
 
-    def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal and wait for the end."""
+    def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> int:
+        """Send a signal, wait for the end, and return the exit code."""
         process = self._running[name]
         process.send_signal(how)
-        process.wait(30)
+        return process.wait(30)
 
     def alive(self) -> Sequence[str]:
         """Names of those that run."""
