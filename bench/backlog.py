@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bench.processes import Process, running
+from bench.processes import Process, busy_s, running
 from bench.servers import Servers, own_topics
 from bench.workload import Workload, preload
 from schemas.codec import decode_job, decode_outcome
@@ -49,6 +49,8 @@ class Result:
     seconds: float
     cpu_s: float
     """CPU seconds of the process while it worked, start-up not counted."""
+    machine_s: float
+    """CPU seconds of the whole machine meanwhile: this process, the servers, and whoever else runs here."""
     peak_mib: float
     repeated: int
     """Job records beyond one a job (same id): at-least-once, no effect doubled."""
@@ -57,6 +59,11 @@ class Result:
     def rate(self) -> float:
         """Events a second."""
         return self.events / self.seconds
+
+    @property
+    def busy(self) -> float:
+        """Cores that the whole machine had busy: near their number, the rate says little."""
+        return self.machine_s / self.seconds
 
     @property
     def cpu_us(self) -> float:
@@ -80,9 +87,9 @@ def measure(
         with running(name, settings=settings, database_url=database_url, wrap=wrap) as processes:
             process = processes[name]
             started_at = process.wait_ready()
-            before = process.usage()
+            before, machine_before = process.usage(), busy_s()
             _until_written(admin, outputs, workload.windows, settings.partitions, process)
-            after = process.usage()
+            after, machine_after = process.usage(), busy_s()
         ended_ms, jobs, repeated = _check(workload, at.bootstrap, settings)
     return Result(
         name=name,
@@ -90,6 +97,7 @@ def measure(
         jobs=jobs,
         seconds=ended_ms / 1000 - started_at,
         cpu_s=after.cpu_s - before.cpu_s,
+        machine_s=machine_after - machine_before,
         peak_mib=after.peak_mib,
         repeated=repeated,
     )

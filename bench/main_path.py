@@ -42,10 +42,12 @@ class Bar:
     met: bool
 
 
-def run_backlog(events: int, contacts: int, rounds: int, wrap: tuple[str, ...], say: Console) -> list[Result]:
+def run_backlog(
+    events: int, contacts: int, per_window: int, rounds: int, wrap: tuple[str, ...], say: Console
+) -> list[Result]:
     """Worker and loop in turn, `rounds` times, the order changing."""
     with servers() as at, own_database(at) as url:
-        made = workload.make(url, events=events, contacts=contacts)
+        made = workload.make(url, events=events, contacts=contacts, per_window=per_window)
         say.print(f"{len(made.events):,} events of {contacts:,} contacts, {made.windows:,} windows")
         results = []
         for number in range(rounds):
@@ -55,7 +57,7 @@ def run_backlog(events: int, contacts: int, rounds: int, wrap: tuple[str, ...], 
                 results.append(result)
                 say.print(
                     f"  round {number + 1} {name:10} {result.rate:9,.0f} events/s, "
-                    f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+                    f"{result.busy:.1f} of {os.cpu_count()} cores busy"
                 )
     return results
 
@@ -63,7 +65,17 @@ def run_backlog(events: int, contacts: int, rounds: int, wrap: tuple[str, ...], 
 def backlog_table(results: list[Result]) -> Table:
     """Both processes, a line each."""
     table = Table(title="Topic to jobs", title_justify="left")
-    for title in ("", "events/s", "each round", "CPU µs/event", "CPU s", "peak MiB", "jobs", "repeated"):
+    for title in (
+        "",
+        "events/s",
+        "each round",
+        "CPU µs/event",
+        "CPU s",
+        "busy cores",
+        "peak MiB",
+        "jobs",
+        "repeated",
+    ):
         table.add_column(title, justify="left" if title in ("", "each round") else "right")
     for name in ("worker", "plain-loop"):
         of = [one for one in results if one.name == name]
@@ -73,6 +85,7 @@ def backlog_table(results: list[Result]) -> Table:
             " ".join(f"{one.rate:,.0f}" for one in of),
             f"{statistics.median(one.cpu_us for one in of):.0f}",
             f"{statistics.median(one.cpu_s for one in of):.1f}",
+            f"{statistics.median(one.busy for one in of):.1f} of {os.cpu_count()}",
             f"{max(one.peak_mib for one in of):.0f}",
             f"{of[0].jobs:,}",
             str(sum(one.repeated for one in of)),
@@ -149,7 +162,13 @@ def as_json(results: list[Result], measured: Trickle | None, found: list[Bar]) -
     """All figures for programs."""
     told = {
         "backlog": [
-            {**asdict(one), "rate": round(one.rate), "cpu_us": round(one.cpu_us, 1)} for one in results
+            {
+                **asdict(one),
+                "rate": round(one.rate),
+                "cpu_us": round(one.cpu_us, 1),
+                "busy": round(one.busy, 2),
+            }
+            for one in results
         ],
         "trickle": asdict(measured) if measured is not None else None,
         "bars": [asdict(bar) for bar in found],
@@ -164,6 +183,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--contacts", type=int, default=5_000)
+    parser.add_argument("--per-window", type=int, default=workload.PER_WINDOW, help="events a window")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--lone", type=int, default=30, help="lone messages")
     parser.add_argument("--steady", type=int, default=300, help="messages at a steady rate")
@@ -177,7 +197,7 @@ def main() -> int:
     measured: Trickle | None = None
     if given.only != "trickle":
         wrap = tuple(given.wrap.split())
-        results = run_backlog(given.events, given.contacts, given.rounds, wrap, say)
+        results = run_backlog(given.events, given.contacts, given.per_window, given.rounds, wrap, say)
     if given.only != "backlog":
         with servers() as at:
             measured = trickle.measure(at, lone=given.lone, steady=given.steady, rate=given.rate)
@@ -185,7 +205,7 @@ def main() -> int:
     if given.json:
         print(as_json(results, measured, found))
     else:
-        console = Console(highlight=False)
+        console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
         if results:
             console.print(backlog_table(results))
         if measured is not None:

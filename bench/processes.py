@@ -41,6 +41,14 @@ class Usage:
     peak_mib: float
 
 
+def busy_s() -> float:
+    """CPU seconds that all processes of the machine have used since it was started (Linux)."""
+    user, nice, system, _, _, irq, softirq, steal = map(
+        int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    )
+    return (user + nice + system + irq + softirq + steal) / _TICKS
+
+
 class Process:
     """One of `COMMANDS`, running."""
 

@@ -29,7 +29,8 @@ WAVE_MS = 6_000
 """From one wave to the next; longer than a window, so that a wave closes the one before."""
 WRITING_MS = 4_000
 """How long a wave's contacts write; shorter than a window."""
-EVENTS_A_WINDOW = 10
+PER_WINDOW = 10
+"""Events of one conversation in a wave, and so of one window."""
 SEED = 20
 
 
@@ -57,28 +58,29 @@ class Workload:
 
     clinic: Clinic
     events: tuple[Written, ...]
+    per_window: int
 
     @property
     def windows(self) -> int:
         """How many windows, and so jobs, it must become."""
-        return len(self.events) // EVENTS_A_WINDOW
+        return len(self.events) // self.per_window
 
 
-def make(url: str, *, events: int, contacts: int) -> Workload:
+def make(url: str, *, events: int, contacts: int, per_window: int = PER_WINDOW) -> Workload:
     """Write the clinic, its contacts, messages and events into the database at `url`.
 
-    Each contact gets as many conversations as it takes to have `events` in all, ten in each.
+    Each contact gets as many conversations as it takes to have `events` in all, `per_window` in each.
     """
     randomly = random.Random(SEED)
     with psycopg.connect(url, autocommit=True) as connection:
         clinic = Clinic.found(connection, debounce_ms=WINDOW_MS)
         patients = clinic.register(connection, [f"p{number}" for number in range(contacts)])
-        conversations = _more_conversations(connection, clinic, patients, events // EVENTS_A_WINDOW)
+        conversations = _more_conversations(connection, clinic, patients, events // per_window)
         start_ms = time.time_ns() // 1_000_000 - (WAVES + 20) * WAVE_MS
-        written = tuple(_waves(conversations, start_ms, randomly))
+        written = tuple(_waves(conversations, per_window, start_ms, randomly))
         _copy(connection, clinic, written)
         connection.execute("ANALYZE")
-    return Workload(clinic, written)
+    return Workload(clinic, written, per_window)
 
 
 def _more_conversations(
@@ -103,10 +105,12 @@ def _more_conversations(
     return conversations[:wanted]
 
 
-def _waves(conversations: list[Patient], start_ms: int, randomly: random.Random) -> Iterator[Written]:
+def _waves(
+    conversations: list[Patient], per_window: int, start_ms: int, randomly: random.Random
+) -> Iterator[Written]:
     each = -(-len(conversations) // WAVES)
     for wave in range(WAVES):
-        mixed = conversations[wave * each : (wave + 1) * each] * EVENTS_A_WINDOW
+        mixed = conversations[wave * each : (wave + 1) * each] * per_window
         randomly.shuffle(mixed)
         for number, patient in enumerate(mixed):
             at_ms = start_ms + wave * WAVE_MS + number * WRITING_MS // len(mixed)
