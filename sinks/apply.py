@@ -17,7 +17,7 @@ from msgspec import Struct
 from schemas.records import EventOutcome, Job, Outcome
 
 DEDUPLICATED: Final = "deduplicated"
-"""Says that an event was done before; the event keeps what it had, so this goes to the trace alone."""
+"""Says that an event was done before: it keeps what it had. A row that has nothing gets its job."""
 GROUP_LINK: Final = "group_link_template"
 """Jobs of this kind have their row in group_link_dispatch_queue instead of job_queue."""
 
@@ -88,6 +88,13 @@ class _Place(Struct, gc=False):
     inbound_message_id: str | None = None
 
 
+class _Found(Struct, gc=False):
+    """The part of a deduplicated outcome's facts that names jobs."""
+
+    jobs: dict[str, str | None] = {}
+
+
+_found_decoder = msgspec.json.Decoder(_Found)
 _place_decoder = msgspec.json.Decoder(_Place)
 _facts_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _messages_decoder = msgspec.json.Decoder(dict[str, str])
@@ -98,6 +105,8 @@ class Rows:
     """The rows of one transaction, each event and each job once."""
 
     events: list[EventRow] = field(default_factory=list)
+    settled: list[EventRow] = field(default_factory=list)
+    """Events of which stop 0 found the job: their rows, where these are open still (`sink_settle.sql`)."""
     jobs: list[JobRow] = field(default_factory=list)
     """Those that are not running: written first, since a contact may have one running row only."""
     running: list[JobRow] = field(default_factory=list)
@@ -120,7 +129,9 @@ def rows_of(outcomes: Sequence[Outcome]) -> Rows:
     told: set[tuple[object, ...]] = set()
     for n, outcome in enumerate(outcomes):
         # an outcome without an organization is the platform's own, and no row is
-        if outcome.organization_id and outcome.outcome != DEDUPLICATED:
+        if outcome.outcome == DEDUPLICATED:
+            rows.settled.extend(_settled(outcome))
+        elif outcome.organization_id:
             for event in outcome.events:
                 key = (outcome.organization_id, event.event_id)
                 known = events.get(key)
@@ -162,6 +173,26 @@ def _event_row(outcome: Outcome, event: EventOutcome) -> EventRow:
         last_error=outcome.last_error,
         next_attempt_at_ms=outcome.next_attempt_at_ms,
     )
+
+
+def _settled(outcome: Outcome) -> Iterable[EventRow]:
+    """The rows of events whose job stop 0 found."""
+    try:
+        found = _found_decoder.decode(outcome.facts or "{}").jobs
+    except msgspec.DecodeError:
+        return
+    for event in outcome.events:
+        job_id = found.get(event.event_id)
+        if job_id is not None and outcome.organization_id:
+            yield EventRow(
+                event_id=event.event_id,
+                organization_id=outcome.organization_id,
+                replay=event.replay,
+                seq=event.seq,
+                status="done",
+                job_id=job_id,
+                attempts=event.attempts,
+            )
 
 
 def _job_row(outcome: Outcome, job: Job) -> JobRow:

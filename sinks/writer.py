@@ -85,6 +85,7 @@ class Writer:
                 handed_over = [row for n, row in rows.handed_over if n in fresh]
                 for statement, changed in (
                     ("sink_events", rows.events),
+                    ("sink_settle", rows.settled),
                     ("sink_jobs_handed_over", handed_over),
                     ("sink_jobs", rows.jobs),
                     ("sink_jobs", rows.running),

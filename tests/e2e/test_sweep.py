@@ -156,3 +156,30 @@ def test_a_round_that_postgres_refuses_does_not_end_the_worker_and_the_next_one_
     (written,) = write_unseen(connection, clinic, [Message(ana)])
     until(lambda: value(connection, "SELECT status FROM event_log WHERE id = %s", written.event_id) == "done")
     assert "worker" in running.alive()
+
+
+def test_an_event_that_died_with_its_job_made_ends_with_that_job_and_no_other(
+    processes: MakeProcesses, connection: Connection
+) -> None:
+    clinic = Clinic.found(connection, debounce_ms=300)
+    (ana,) = clinic.register(connection, ["Ana"])
+    (orphan,) = clinic.write(connection, [Message(ana)])
+    job_id = str(uuid4())
+    connection.execute(
+        "INSERT INTO job_queue (id, organization_id, contact_id, kind, source_event_id, status)"
+        " VALUES (%s, %s, %s, 'inbound_turn', %s, 'done')",
+        [job_id, clinic.organization_id, ana.contact_id, orphan.event_id],
+    )
+    connection.execute(
+        "UPDATE event_log SET status = 'processing', attempts = 1, consumed_by = '{agent-engine}',"
+        " updated_at = '2026-01-01Z' WHERE id = %s",
+        [orphan.event_id],
+    )
+    running = processes(**SOON)
+    running.start()
+    until(lambda: value(connection, "SELECT status FROM event_log WHERE id = %s", orphan.event_id) == "done")
+    row = connection.execute(
+        "SELECT outcome, job_id::text, attempts FROM event_log WHERE id = %s", [orphan.event_id]
+    ).fetchone()
+    assert row == ("job", job_id, 1)
+    assert value(connection, JOBS) == 1

@@ -82,8 +82,17 @@ def test_two_batches_end_as_one(pairs: list[tuple[int, int]], cut: int) -> None:
 
 def test_a_deduplicated_event_goes_to_the_trace_alone() -> None:
     rows = rows_of([outcome(event(seq=9), outcome="deduplicated")])
-    assert rows.events == []
+    assert rows.events == rows.settled == []
     assert [trace.outcome for trace in rows.traces] == ["deduplicated"]
+
+
+def test_a_deduplicated_event_whose_job_was_found_can_end_a_row_that_an_older_system_left_open() -> None:
+    facts = '{"jobs": {"e1": "j1", "e2": null}}'
+    batch = [outcome(event("e1"), event("e2"), event("e3"), outcome="deduplicated", facts=facts)]
+    rows = rows_of(batch)
+    assert rows.events == []
+    assert [(row.event_id, row.job_id) for row in rows.settled] == [("e1", "j1")]
+    assert rows_of([outcome(event(), outcome="deduplicated", facts="[]")]).settled == []
 
 
 def test_the_trace_tells_every_step_but_the_same_step_once() -> None:
