@@ -34,8 +34,28 @@ NO_FOLLOWUP: Final = FollowupFacts(
 """Of a window whose organization has no return flow."""
 
 
+Session = tuple[str, str]
+"""Organization and channel session."""
+Serving = tuple[bool, bool]
+"""Whether an agent can execute on a session, and whether one of those is assisted."""
+
+
+def serving_by_session(
+    questions: Sequence[Question], rows: Sequence[Row | Exception]
+) -> dict[Session, Serving]:
+    """Who serves each session, which stands with the first of its windows in `decide_facts`."""
+    return {
+        (question.organization_id, question.channel_session_id): (row[6], row[7])
+        for question, row in zip(questions, rows, strict=True)
+        if not isinstance(row, Exception) and row[6] is not None
+    }
+
+
 def facts_of(
-    row: Row, followup: FollowupFacts | Unreadable, eligibility: EligibilityFacts | Unreadable | None
+    row: Row,
+    serving: Serving,
+    followup: FollowupFacts | Unreadable,
+    eligibility: EligibilityFacts | Unreadable | None,
 ) -> Facts:
     """The facts of one window from its row of `decide_facts`."""
     (
@@ -45,8 +65,8 @@ def facts_of(
         dispatch_mode,
         conversation_found,
         is_group,
-        agent_can_execute,
-        assisted,
+        _,
+        _,
         latest_message_id,
         unread_media_created_ms,
         contact_found,
@@ -59,8 +79,7 @@ def facts_of(
         dispatch_mode,
         conversation_found,
         is_group,
-        agent_can_execute,
-        assisted,
+        *serving,
         latest_message_id,
         unread_media_created_ms,
         contact_found,

@@ -21,7 +21,15 @@ from psycopg import AsyncConnection
 
 from db.pool import AsyncPool, is_away
 from streams.decide import DatabaseAway, Facts, Question, Unreadable
-from streams.fact_rows import Row, eligibility_facts, facts_of, flows_by_organization, followup_facts
+from streams.fact_rows import (
+    Row,
+    Serving,
+    eligibility_facts,
+    facts_of,
+    flows_by_organization,
+    followup_facts,
+    serving_by_session,
+)
 from streams.fact_statements import STATEMENTS, Statement, alone, cut, pipelined, set_up
 from streams.followup import Flow
 from streams.slow_windows import SlowWindows
@@ -55,9 +63,10 @@ class _Rows:
     followup: Row | psycopg.Error
     eligibility: Row | psycopg.Error
 
-    def facts(self, flows: tuple[Flow, ...]) -> Facts:
+    def facts(self, serving: Serving, flows: tuple[Flow, ...]) -> Facts:
         return facts_of(
             self.base,
+            serving,
             Unreadable(_error_class(self.followup))
             if isinstance(self.followup, psycopg.Error)
             else followup_facts(self.followup, flows),
@@ -114,8 +123,16 @@ class FactReader:
         flows = flows_by_organization(
             questions, [rows.followup if isinstance(rows, _Rows) else rows for rows in told]
         )
+        serving = serving_by_session(
+            questions, [rows.base if isinstance(rows, _Rows) else rows for rows in told]
+        )
         read = [
-            rows.facts(flows.get(question.organization_id, ())) if isinstance(rows, _Rows) else rows
+            rows.facts(
+                serving[question.organization_id, question.channel_session_id],
+                flows.get(question.organization_id, ()),
+            )
+            if isinstance(rows, _Rows)
+            else rows
             for question, rows in zip(questions, told, strict=True)
         ]
         return self._without_errors(questions, read)

@@ -3,11 +3,14 @@
 --   event_windows int[] and events text[]: every event with the number of its window, from 1.
 -- Row: n, now_ms, organization_status, dispatch_mode, conversation_found, is_group, agent_can_execute,
 --   assisted, latest_message_id, unread_media_created_ms, contact_found, known_events text[], known_jobs text[].
+-- agent_can_execute and assisted stand with the first window of each organization and session, and are null
+-- with its others: spreading them is quicker there than a join here.
 -- Look-ups are LATERAL with a LIMIT: whatever the planner believes of the sizes, it goes by the index.
 -- Milliseconds are float8, so that an infinite timestamp is a value and not an error. Nothing here casts
 -- what a jsonb holds: a row of odd content must not fail its whole batch.
 WITH asked AS MATERIALIZED (
-    SELECT a.n::integer, a.organization_id, a.conversation_id, a.contact_id, a.session_id
+    SELECT a.n::integer, a.organization_id, a.conversation_id, a.contact_id, a.session_id,
+        row_number() OVER (PARTITION BY a.organization_id, a.session_id ORDER BY a.n) = 1 AS first_of_session
     FROM unnest(
         %(organizations)s::uuid[], %(conversations)s::uuid[], %(contacts)s::uuid[], %(sessions)s::uuid[]
     ) WITH ORDINALITY AS a (organization_id, conversation_id, contact_id, session_id, n)
@@ -16,33 +19,6 @@ asked_events AS MATERIALIZED (
     SELECT e.place, a.n, a.organization_id, e.event_id
     FROM unnest(%(event_windows)s::integer[], %(events)s::text[]) WITH ORDINALITY AS e (n, event_id, place)
     JOIN asked a ON a.n = e.n
-),
--- Agents that can execute on a session: published on it, or reached by an active router of it.
-serving AS (
-    SELECT s.organization_id, s.session_id, bool_or(agent.operation_mode = 'assisted') AS assisted
-    FROM (SELECT DISTINCT organization_id, session_id FROM asked) s
-    CROSS JOIN LATERAL (
-        SELECT a.operation_mode
-        FROM ai_agent_versions v
-        JOIN ai_agents a ON a.published_version_id = v.id AND a.organization_id = v.organization_id
-        WHERE v.channel_session_id = s.session_id AND v.organization_id = s.organization_id
-          AND v.status = 'published' AND a.archived_at IS NULL
-        UNION ALL
-        SELECT a.operation_mode
-        FROM ai_routers r
-        CROSS JOIN LATERAL (
-            SELECT r.fallback_agent_id AS agent_id
-            UNION ALL
-            SELECT m.agent_id FROM ai_router_members m
-            WHERE m.router_id = r.id AND m.organization_id = r.organization_id
-        ) candidate
-        JOIN ai_agents a ON a.id = candidate.agent_id AND a.organization_id = r.organization_id
-        JOIN ai_agent_versions v
-            ON v.id = a.published_version_id AND v.organization_id = a.organization_id
-        WHERE r.channel_session_id = s.session_id AND r.organization_id = s.organization_id
-          AND r.is_active AND v.status = 'published' AND a.archived_at IS NULL
-    ) agent
-    GROUP BY s.organization_id, s.session_id
 ),
 -- Stop 0: jobs that name one of the batch's events in their payload, found by few scans of the index, each
 -- for a hundred events: a scan takes quadratic time in its ids, and one an event would start too often.
@@ -89,8 +65,8 @@ SELECT
     o.settings ->> 'ai_dispatch_mode' AS dispatch_mode,
     c.id IS NOT NULL AS conversation_found,
     c.is_group,
-    s.session_id IS NOT NULL AS agent_can_execute,
-    coalesce(s.assisted, false) AS assisted,
+    serving.agent_can_execute,
+    serving.assisted,
     latest.id::text AS latest_message_id,
     media.created_ms AS unread_media_created_ms,
     p.id IS NOT NULL AS contact_found,
@@ -108,7 +84,32 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT id FROM contacts WHERE id = a.contact_id AND organization_id = a.organization_id LIMIT 1
 ) p ON true
-LEFT JOIN serving s ON s.organization_id = a.organization_id AND s.session_id = a.session_id
+-- Agents that can execute on the session: published on it, or reached by an active router of it.
+LEFT JOIN LATERAL (
+    SELECT count(*) > 0 AS agent_can_execute,
+        coalesce(bool_or(agent.operation_mode = 'assisted'), false) AS assisted
+    FROM (
+        SELECT g.operation_mode
+        FROM ai_agent_versions v
+        JOIN ai_agents g ON g.published_version_id = v.id AND g.organization_id = v.organization_id
+        WHERE v.channel_session_id = a.session_id AND v.organization_id = a.organization_id
+          AND v.status = 'published' AND g.archived_at IS NULL
+        UNION ALL
+        SELECT g.operation_mode
+        FROM ai_routers r
+        CROSS JOIN LATERAL (
+            SELECT r.fallback_agent_id AS agent_id
+            UNION ALL
+            SELECT m.agent_id FROM ai_router_members m
+            WHERE m.router_id = r.id AND m.organization_id = r.organization_id
+        ) candidate
+        JOIN ai_agents g ON g.id = candidate.agent_id AND g.organization_id = r.organization_id
+        JOIN ai_agent_versions v ON v.id = g.published_version_id AND v.organization_id = g.organization_id
+        WHERE r.channel_session_id = a.session_id AND r.organization_id = a.organization_id
+          AND r.is_active AND v.status = 'published' AND g.archived_at IS NULL
+    ) agent
+    WHERE a.first_of_session
+) serving ON a.first_of_session
 LEFT JOIN known k ON k.n = a.n
 LEFT JOIN LATERAL (
     SELECT m.id
