@@ -29,6 +29,7 @@ from tests.integration.db.crm import make_existing_crm
 
 CONTACTS = 60
 WINDOW_MS = 400
+REAP_MS = 6_000
 PAGE = (ROOT / "docs" / "cut-over.md").read_text()
 
 
@@ -117,7 +118,12 @@ def crm(
     """The CRM's own tables and nothing of ours."""
     make_existing_crm(empty_database)
     make_tables(empty_database)
-    ours = Processes(tmp_path, kafka, empty_database, prefix, RAJADA_JOBS_RUN_BY=request.param)
+    settings = {
+        "RAJADA_JOBS_RUN_BY": request.param,
+        "EVENT_REAP_MS": str(REAP_MS),
+        "RAJADA_SWEEP_EVERY_S": "1",
+    }
+    ours = Processes(tmp_path, kafka, empty_database, prefix, **settings)
     with psycopg.connect(empty_database, autocommit=True) as connection:
         made = Installation(empty_database, tmp_path, connection, ours, request.param)
         try:
@@ -160,6 +166,7 @@ def test_every_event_is_answered_once_through_cut_overs_there_and_back(
     crm.workers_on()
     until(lambda: crm.count("SELECT count(*) FROM crm_answers") > 20)
     before(crm)
+    leave_one_behind(crm)
     to_rajada(crm, drain, kill=True)
     time.sleep(4)
     drain = back_to_the_drain(crm)
@@ -187,6 +194,19 @@ def before(crm: Installation) -> None:
     assert {check for check, (level, _) in told.items() if level == "warn"} >= {"slot", "worker", "sink"}
 
 
+def leave_one_behind(crm: Installation) -> None:
+    """An event that a drain took before there was a slot, and never finished: nobody publishes it."""
+    with crm.connection.transaction():
+        clinic = Clinic.found(crm.connection, debounce_ms=WINDOW_MS)
+        (written,) = clinic.write(
+            crm.connection, [Message(*clinic.register(crm.connection, ["left behind"]))]
+        )
+        crm.connection.execute(
+            "UPDATE event_log SET status = 'processing', consumed_by = '{agent-engine}' WHERE id = %s",
+            [written.event_id],
+        )
+
+
 def to_rajada(crm: Installation, drain: StandIn, *, kill: bool) -> None:
     crm.ours.start("relay", "sink")
     told = crm.doctor()
@@ -211,11 +231,9 @@ def to_rajada(crm: Installation, drain: StandIn, *, kill: bool) -> None:
             assert "`processing` by agent-engine (another process of our name)" in crm.waits_for()
     else:
         drain.stop()
-    left = crm.execute("left by the drain, its job is there") + crm.execute(
-        "left by the drain, still to be answered"
-    )
-    assert (left > 0) == kill
-    assert crm.execute("left by the drain, still to be answered") == 0
+    if crm.run_by == "table":  # the other one has patience
+        assert (crm.execute("left by the drain") > 0) == kill
+        assert crm.execute("left by the drain") == 0
     if crm.run_by == "lanes":
         until(lambda: crm.none("jobs of the drain that are not finished"), seconds=60)
         crm.workers_off()
