@@ -24,6 +24,8 @@ from bench import backlog, trickle, workload
 from bench.backlog import Result
 from bench.servers import own_database, servers
 from bench.trickle import Trickle
+from logs import configure_logging
+from settings import Settings
 
 BAR_RATE = 20_000
 BAR_RATIO = 0.6
@@ -193,6 +195,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     say = Console(stderr=True, highlight=False)
+    configure_logging(Settings(log_level="WARNING"))
     results: list[Result] = []
     measured: Trickle | None = None
     if given.only != "trickle":

@@ -25,21 +25,27 @@ def demo(
     Runs in a data folder of its own; on given servers (KAFKA_BOOTSTRAP_SERVERS, DATABASE_URL) in a database
     and under a topic prefix of its own. Exit code 10 if anything is unaccounted for.
     """
+    import signal
+
     from rich.console import Console
 
+    from logs import configure_logging
     from ops.demo.accounts import as_json
     from ops.demo.report import report
     from ops.demo.run import Unaccounted, run_demo
     from ops.given import shown
     from settings import get_settings
 
+    settings = get_settings()
+    configure_logging(settings)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: stop, account, clean up
     console = Console(stderr=json, highlight=False)
 
     def tell(accounts: Accounts) -> None:
         if not json:
             console.print(report(accounts))
 
-    run = run_demo(get_settings(), console, seconds=seconds, keep=keep, quiet=json, tell=tell)
+    run = run_demo(settings, console, seconds=seconds, keep=keep, quiet=json, tell=tell)
     accounts, postgres = run.accounts, shown(run.database_url)
     if json:
         typer.echo(as_json(accounts, {"kafka": run.kafka, "postgres": postgres, "kept": keep}))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
+import pytest
 from confluent_kafka.admin import AdminClient
 
 ROOT = Path(__file__).parents[2]
@@ -121,7 +122,10 @@ def until_somebody_writes(demo: subprocess.Popen[str]) -> str:
     return database
 
 
-def test_ctrl_c_ends_it_cleanly(tmp_path: Path, kafka: str, postgres: str, prefix: str) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly(
+    tmp_path: Path, kafka: str, postgres: str, prefix: str, how: signal.Signals
+) -> None:
     demo = start(
         tmp_path / "home",
         KAFKA_BOOTSTRAP_SERVERS=kafka,
@@ -130,7 +134,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path, kafka: str, postgres: str, prefi
     )
     database = until_somebody_writes(demo)
     time.sleep(1)
-    demo.send_signal(signal.SIGINT)
+    demo.send_signal(how)
     out, _errors = demo.communicate(timeout=60)
     assert demo.returncode == 130
     assert "Stopped before its end" in out
