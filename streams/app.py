@@ -65,7 +65,6 @@ def build_app(settings: Settings) -> faust.App:
     bootstrap, database_url = settings.bootstrap(), settings.database()
     topics.ensure_topics(bootstrap, settings)
     coexistence.wait_until_alone(database_url, settings)
-    partitions = topics.partition_count(bootstrap, settings)
     app = faust.App(
         settings.topic(topics.APP_ID),
         broker=f"batched://{bootstrap}",
@@ -75,7 +74,7 @@ def build_app(settings: Settings) -> faust.App:
         logging_config=logging_config(settings),
         worker_redirect_stdouts=False,
         web_enabled=False,
-        topic_partitions=partitions,
+        topic_partitions=topics.partition_count(bootstrap, settings),
         topic_disable_leader=True,
         stream_recovery_delay=0.0,
         stream_wait_empty=True,
@@ -87,85 +86,103 @@ def build_app(settings: Settings) -> faust.App:
         consumer_auto_offset_reset="earliest",
         producer_linger=0.002,
     )
-    source_topic = app.topic(settings.topic(topics.SOURCE), schema=Batched(), partitions=partitions)
-    contacts: Table[Contact] = app.Table(
-        topics.CONTACTS_TABLE, partitions=partitions, encode=encode_contact, decode=decode_contact
-    )
-    pool = async_pool(database_url, name="worker", statement_timeout_ms=10_000)
-    source = SourceTopic(bootstrap, source_topic.get_topic_name(), settings.topic(topics.OUTCOMES))
-    outbox = _Outbox(app, settings)
-    written = SinkProgress(pool, settings.topic(topics.OUTCOMES))
-    clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)
-    flusher = Flusher(
-        contacts,
-        DatabaseDecider(FactReader(pool), settings, clocks.wall_ms),
-        OriginalRecords(bootstrap, source_topic.get_topic_name()),
-        outbox,
-        source,
-        clocks,
-        retry_delay_ms=settings.retry_delay_ms,
-        max_wait_ms=settings.max_wait_ms,
-        run_by=settings.jobs_run_by,
-        written_below=written.written_below,
-        on_state=_report,
-    )
-    collector = Collector(
-        contacts,
-        WindowLengths(pool, settings),
-        outbox,
-        source,
-        partitions=partitions,
-        taken=flusher.taken,
-        on_window=flusher.on_window,
-        on_progress=flusher.on_progress,
-        wall_ms=clocks.wall_ms,
-    )
-    sweep = SweepRounds(database_url, bootstrap, settings)
-    tasks: set[asyncio.Task[None]] = set()
+    Worker(app, settings).join()
+    return app
 
-    async def collect(stream: faust.StreamT[Sequence[Record]]) -> None:
-        await each_batch(stream, collector.collect)
 
-    @contacts.when_owned
-    async def own(owned: set[int]) -> None:
-        source.attach(app.consumer)
-        await source.identify()
-        flusher.own(owned)
+class Worker:
+    """The pieces of one worker, and what they do when the application and its group move."""
+
+    def __init__(self, app: faust.App, settings: Settings) -> None:
+        bootstrap, partitions = settings.bootstrap(), app.conf.topic_partitions
+        self._app = app
+        self._settings = settings
+        self._topic = app.topic(settings.topic(topics.SOURCE), schema=Batched(), partitions=partitions)
+        self._contacts: Table[Contact] = app.Table(
+            topics.CONTACTS_TABLE, partitions=partitions, encode=encode_contact, decode=decode_contact
+        )
+        self._pool = async_pool(settings.database(), name="worker", statement_timeout_ms=10_000)
+        source_name, outcomes = settings.topic(topics.SOURCE), settings.topic(topics.OUTCOMES)
+        self._source = SourceTopic(bootstrap, source_name, outcomes)
+        self._written = SinkProgress(self._pool, outcomes)
+        self._clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)
+        outbox = _Outbox(app, settings)
+        self._flusher = Flusher(
+            self._contacts,
+            DatabaseDecider(FactReader(self._pool), settings, self._clocks.wall_ms),
+            OriginalRecords(bootstrap, source_name),
+            outbox,
+            self._source,
+            self._clocks,
+            retry_delay_ms=settings.retry_delay_ms,
+            max_wait_ms=settings.max_wait_ms,
+            run_by=settings.jobs_run_by,
+            written_below=self._written.written_below,
+            on_state=_report,
+        )
+        self._collector = Collector(
+            self._contacts,
+            WindowLengths(self._pool, settings),
+            outbox,
+            self._source,
+            partitions=partitions,
+            taken=self._flusher.taken,
+            on_window=self._flusher.on_window,
+            on_progress=self._flusher.on_progress,
+            wall_ms=self._clocks.wall_ms,
+        )
+        self._sweep = SweepRounds(settings.database(), bootstrap, settings)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def join(self) -> None:
+        """Make the application call us."""
+        self._app.agent(self._topic, name="collect")(self.collect)
+        self._contacts.when_owned(self.own)
+        self._contacts.when_revoked(self.give_up)
+        self._app.task(self.work)
+        self._app.on_before_shutdown.connect(self.finish, weak=False)
+
+    async def collect(self, stream: faust.StreamT[Sequence[Record]]) -> None:
+        """The agent: batches of the source topic go into windows."""
+        await each_batch(stream, self._collector.collect)
+
+    async def own(self, owned: set[int]) -> None:
+        """These partitions are ours and recovered: close their windows from now on."""
+        self._source.attach(self._app.consumer)
+        await self._source.identify()
+        self._flusher.own(owned)
         _report(None)
-        log.info("partitions_owned", partitions=sorted(owned), contacts=len(contacts))
+        log.info("partitions_owned", partitions=sorted(owned), contacts=len(self._contacts))
 
-    @contacts.when_revoked
-    async def give_up() -> None:
+    async def give_up(self) -> None:
+        """The partitions are going: finish what is under way."""
         status.report("worker", "waiting", "the group rebalances")
-        await flusher.give_up()
+        await self._flusher.give_up()
 
-    async def work() -> None:
-        await pool.open(wait=False)
+    async def work(self) -> None:
+        """Start what runs beside the agent."""
+        await self._pool.open(wait=False)
         background: tuple[Coroutine[Any, Any, None], ...] = (
-            flusher.run(),
-            written.run(),
-            forget_idle(contacts, written.written_below, clocks.wall_ms),
-            coexistence.watch(pool, settings),
-            sweep.run(),
-            tell(collector.counts, flusher.tally, sweep.told),
+            self._flusher.run(),
+            self._written.run(),
+            forget_idle(self._contacts, self._written.written_below, self._clocks.wall_ms),
+            coexistence.watch(self._pool, self._settings),
+            self._sweep.run(),
+            tell(self._collector.counts, self._flusher.tally, self._sweep.told),
         )
         for one in background:
             task = asyncio.create_task(one)
             task.add_done_callback(_ended)
-            tasks.add(task)
+            self._tasks.add(task)
 
-    async def finish(*_: object, **__: object) -> None:
-        flusher.stop()
-        await flusher.give_up()
-        for task in tasks:
+    async def finish(self, *_: object, **__: object) -> None:
+        """The consumer has stopped: end what runs beside it."""
+        self._flusher.stop()
+        await self._flusher.give_up()
+        for task in self._tasks:
             task.remove_done_callback(_ended)
             task.cancel()
-        await pool.close()
-
-    app.agent(source_topic)(collect)
-    app.task(work)
-    app.on_before_shutdown.connect(finish)
-    return app
+        await self._pool.close()
 
 
 def _data_folder(settings: Settings) -> Path:
