@@ -146,7 +146,7 @@ def waits(running: Processes, event_id: str, state: str) -> bool:
 def test_what_has_not_arrived_and_what_nobody_knows(processes: MakeProcesses, connection: Connection) -> None:
     running = processes()
     running.start("worker", "sink")  # no relay: CDC is behind
-    clinic = Clinic.found(connection, debounce_ms=5_000)
+    clinic = Clinic.found(connection, debounce_ms=50_000)
     (ana,) = clinic.register(connection, ["Ana"])
     (written,) = clinic.write(connection, [Message(ana)])
     (now,) = why(running, written.event_id)["now"]
