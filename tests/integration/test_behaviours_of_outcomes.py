@@ -239,6 +239,21 @@ async def test_b110_b112_the_row_of_an_event_whose_job_is_there_already_ends(
 
 
 @on_one_loop
+async def test_b111_another_clinics_job_of_that_event_is_no_conflict(
+    rows: Connection, pool: AsyncPool, writer: Writer
+) -> None:
+    state, world = state_of_now()
+    state.put("organizations", "other clinic", status="active")
+    replace_rows(rows, state.job("j", source_event_id="e1", organization_id="other clinic").tables())
+    publish(world, "e1")
+    await pass_time(world, Life(world, pool), 8_000)
+    tell(writer, world.outcomes())
+    (job,) = world.jobs()
+    assert str(row_of(rows, "event_log", "e1")["job_id"]) == job.id
+    assert count(rows, "job_queue") == 2
+
+
+@on_one_loop
 async def test_b113_however_often_an_event_comes_it_has_one_job(
     rows: Connection, pool: AsyncPool, writer: Writer
 ) -> None:

@@ -98,6 +98,22 @@ def test_b104_two_contacts_two_jobs() -> None:
     assert sorted(job.contact_id or "" for job in world.jobs()) == sorted([uid("ana"), uid("bia")])
 
 
+def test_b097_b103_two_conversations_of_a_contact_two_jobs() -> None:
+    """The reference lets one ride on the other's job: the customer gets no answer there."""
+    world = World()
+
+    async def scenario() -> None:
+        worker = Worker(world)
+        publish(world, "e1", conversation="c1")
+        publish(world, "e2", conversation="c2")
+        await pass_time(world, worker, 8_000)
+
+    asyncio.run(scenario())
+    jobs = {job.source_event_id: job for job in world.jobs()}
+    assert set(jobs) == {uid("e1"), uid("e2")}
+    assert uid("c1") in jobs[uid("e1")].payload and uid("c2") in jobs[uid("e2")].payload
+
+
 def test_b129_inside_a_window_the_order_is_that_of_the_log() -> None:
     """The reference's batches come in the order of the plan; ours in that of commits, whatever clocks say."""
     world = World()
