@@ -128,7 +128,8 @@ async def measure(url: str, batch_size: int, batches: int, messages: int) -> flo
     rules, tally, took, judging = Rules(), Counter[str](), list[float](), 0.0
     async with async_pool(url, name="bench", max_size=1) as pool:
         reader = FactReader(pool)
-        for batch in asked[:6]:
+        # What a due window asks for was written seconds ago: the server has it in memory.
+        for batch in asked:
             await reader.read(batch)
         async with pool.connection() as connection:
             pid = connection.info.backend_pid
