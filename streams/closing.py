@@ -15,6 +15,7 @@ import msgspec
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome, RunBy
 from streams.contact import Frozen, Window, WindowEvent
 from streams.decide import Because
+from streams.events import EVENT_TYPE
 from streams.identifiers import again_source_event_id, job_id
 
 KIND: Final = "inbound_turn"
@@ -284,7 +285,7 @@ def _dead_alert(window: Window, frozen: Frozen) -> Alert:
         body=(
             "Um cliente escreveu e não recebeu resposta da IA. Abra a conversa e responda, "
             "depois peça ao suporte que verifique a causa.\n\n"
-            f"Detalhe técnico: {frozen.outcome}, {spent} tentativas, evento {window.id}. "
+            f"Detalhe técnico: {EVENT_TYPE}, {frozen.outcome}, {spent} tentativas, evento {window.id}. "
             f"{(frozen.last_error or '')[:400]}"
         ),
         ref_kind="event_log",

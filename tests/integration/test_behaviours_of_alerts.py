@@ -16,6 +16,7 @@ from schemas.records import Outcome
 from sinks.writer import Writer
 from streams.closing import DEAD_TITLE
 from streams.decide import CONTACT_MISSING, Fail
+from streams.events import EVENT_TYPE
 from tests.integration.clinic_state import State
 from tests.integration.crm_tables import Connection, crm_database, replace_rows
 from tests.integration.sink_lab import until
@@ -196,7 +197,9 @@ async def test_b126_the_text_says_what_happened_what_to_do_and_last_why(
     told, why = str(body).split("\n\n")
     assert told.startswith("Um cliente escreveu e não recebeu resposta da IA.")
     assert "Abra a conversa e responda" in told
-    assert why.startswith(f"Detalhe técnico: {CONTACT_MISSING}, 5 tentativas, evento {uid('e1')}. ")
+    assert why.startswith(
+        f"Detalhe técnico: {EVENT_TYPE}, {CONTACT_MISSING}, 5 tentativas, evento {uid('e1')}. "
+    )
     assert why.count("x") == 400, "the reason, cut"
     for name in ("c1", "e1 of ana", "session", "message of e1"):
         assert uid(name) not in str(body)

@@ -76,7 +76,6 @@ DIFFERENT = {
     "b118": "one alert, with the count",
     "b123": "no second alert; the open one is counted up",
     "b125": "an advisory lock; an index of the CRM's own counts as already open",
-    "b126": "names the event, not its type",
     "b128": "nobody claims; the sweep takes without spending, and attempts rise with the outcome",
     "b129": "the order of the log, per contact",
     "b131": "published again, in order, with a backoff",
