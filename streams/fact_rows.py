@@ -51,9 +51,31 @@ def serving_by_session(
     }
 
 
+Known = dict[tuple[str, str], str | None]
+"""Organization and event that has an outcome → the job that has it, where one does."""
+
+
+def known_events(rows: Sequence[Row | Exception]) -> Known:
+    """The events with an outcome, which stand with the first window that each statement was asked for.
+
+    Of several rows that tell of an event the first with a job counts: `event_log` knows to which job it was
+    moved, then comes the job made for it, then those that took it in.
+    """
+    known: Known = {}
+    for row in rows:
+        if isinstance(row, Exception) or row[12] is None:
+            continue
+        for organization_id, event_id, job_id in zip(row[11], row[12], row[13], strict=True):
+            if known.get((organization_id, event_id)) is None:
+                known[organization_id, event_id] = job_id
+    return known
+
+
 def facts_of(
+    question: Question,
     row: Row,
     serving: Serving,
+    known: Known,
     followup: FollowupFacts | Unreadable,
     eligibility: EligibilityFacts | Unreadable | None,
 ) -> Facts:
@@ -70,8 +92,9 @@ def facts_of(
         latest_message_id,
         unread_media_created_ms,
         contact_found,
-        known_events,
-        known_jobs,
+        _,
+        _,
+        _,
     ) = row
     return Facts(
         now_ms,
@@ -83,20 +106,19 @@ def facts_of(
         latest_message_id,
         unread_media_created_ms,
         contact_found,
-        _known(known_events, known_jobs) if known_events else {},
+        _known_of(question, known) if known else {},
         followup,
         eligibility,
     )
 
 
-def _known(events: Sequence[str], jobs: Sequence[str | None]) -> dict[str, str | None]:
-    """Event → its job. Of several rows that tell of an event the first with a job counts: `event_log` knows
-    to which job it was moved, then comes the job made for it, then those that took it in."""
-    known: dict[str, str | None] = {}
-    for event, job in zip(events, jobs, strict=True):
-        if known.get(event) is None:
-            known[event] = job
-    return known
+def _known_of(question: Question, known: Known) -> dict[str, str | None]:
+    organization_id = question.organization_id
+    return {
+        event.event_id: known[organization_id, event.event_id]
+        for event in question.events
+        if (organization_id, event.event_id) in known
+    }
 
 
 def flows_by_organization(

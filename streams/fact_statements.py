@@ -93,15 +93,13 @@ def parameters(questions: Sequence[Question]) -> dict[str, str | list[str]]:
             events.append(event.event_id)
             messages.append(event.message_id)
             windows.append(number)
-    of_events = _array(windows)
     return {
         "organizations": _array([question.organization_id for question in questions]),
         "conversations": _array([question.conversation_id for question in questions]),
         "contacts": _array([question.contact_id for question in questions]),
         "sessions": _array([question.channel_session_id for question in questions]),
-        "event_windows": of_events,
         "events": _array(events),
-        "message_windows": of_events,
+        "message_windows": _array(windows),
         "messages": _array(messages),
     }
 

@@ -22,12 +22,14 @@ from psycopg import AsyncConnection
 from db.pool import AsyncPool, is_away
 from streams.decide import DatabaseAway, Facts, Question, Unreadable
 from streams.fact_rows import (
+    Known,
     Row,
     Serving,
     eligibility_facts,
     facts_of,
     flows_by_organization,
     followup_facts,
+    known_events,
     serving_by_session,
 )
 from streams.fact_statements import STATEMENTS, Statement, alone, cut, pipelined, set_up
@@ -63,10 +65,12 @@ class _Rows:
     followup: Row | psycopg.Error
     eligibility: Row | psycopg.Error
 
-    def facts(self, serving: Serving, flows: tuple[Flow, ...]) -> Facts:
+    def facts(self, question: Question, serving: Serving, known: Known, flows: tuple[Flow, ...]) -> Facts:
         return facts_of(
+            question,
             self.base,
             serving,
+            known,
             Unreadable(_error_class(self.followup))
             if isinstance(self.followup, psycopg.Error)
             else followup_facts(self.followup, flows),
@@ -123,12 +127,13 @@ class FactReader:
         flows = flows_by_organization(
             questions, [rows.followup if isinstance(rows, _Rows) else rows for rows in told]
         )
-        serving = serving_by_session(
-            questions, [rows.base if isinstance(rows, _Rows) else rows for rows in told]
-        )
+        base = [rows.base if isinstance(rows, _Rows) else rows for rows in told]
+        serving, known = serving_by_session(questions, base), known_events(base)
         read = [
             rows.facts(
+                question,
                 serving[question.organization_id, question.channel_session_id],
+                known,
                 flows.get(question.organization_id, ()),
             )
             if isinstance(rows, _Rows)

@@ -1,10 +1,12 @@
 -- Facts of due windows for stops 0 to 5 and 8, one row a window, in order (spec/dispatch.md, step 4).
 -- Parameters: organizations, conversations, contacts, sessions: uuid[], one element a window;
---   event_windows int[] and events text[]: every event with the number of its window, from 1.
+--   events text[]: the ids of all events of all windows.
 -- Row: n, now_ms, organization_status, dispatch_mode, conversation_found, is_group, agent_can_execute,
---   assisted, latest_message_id, unread_media_created_ms, contact_found, known_events text[], known_jobs text[].
--- agent_can_execute and assisted stand with the first window of each organization and session, and are null
--- with its others: spreading them is quicker there than a join here.
+--   assisted, latest_message_id, unread_media_created_ms, contact_found, known_organizations text[],
+--   known_events text[], known_jobs text[].
+-- agent_can_execute and assisted stand with the first window of each organization and session, the known
+-- events of all windows with the first window, null with the others: spreading them is quicker there than
+-- joins here.
 -- Look-ups are LATERAL with a LIMIT: whatever the planner believes of the sizes, it goes by the index.
 -- Milliseconds are float8, so that an infinite timestamp is a value and not an error. Nothing here casts
 -- what a jsonb holds: a row of odd content must not fail its whole batch.
@@ -15,16 +17,15 @@ WITH asked AS MATERIALIZED (
         %(organizations)s::uuid[], %(conversations)s::uuid[], %(contacts)s::uuid[], %(sessions)s::uuid[]
     ) WITH ORDINALITY AS a (organization_id, conversation_id, contact_id, session_id, n)
 ),
-asked_events AS MATERIALIZED (
-    SELECT e.place, a.n, a.organization_id, e.event_id
-    FROM unnest(%(event_windows)s::integer[], %(events)s::text[]) WITH ORDINALITY AS e (n, event_id, place)
-    JOIN asked a ON a.n = e.n
-),
 -- Stop 0: jobs that name one of the batch's events in their payload, found by few scans of the index, each
 -- for a hundred events: a scan takes quadratic time in its ids, and one an event would start too often.
 naming_jobs AS MATERIALIZED (
     SELECT j.id, j.organization_id, j.event_ids
-    FROM (SELECT array_agg(event_id) AS events FROM asked_events GROUP BY place / 100) part
+    FROM (
+        SELECT array_agg(e.event_id) AS events
+        FROM unnest(%(events)s::text[]) WITH ORDINALITY AS e (event_id, place)
+        GROUP BY e.place / 100
+    ) part
     CROSS JOIN LATERAL (
         SELECT id, organization_id, payload -> 'event_ids' AS event_ids
         FROM job_queue
@@ -32,31 +33,25 @@ naming_jobs AS MATERIALIZED (
     ) j
 ),
 known AS (
-    SELECT d.n,
+    SELECT
+        array_agg(d.organization_id::text ORDER BY d.rank, d.job_id) AS organizations,
         array_agg(d.event_id ORDER BY d.rank, d.job_id) AS events,
         array_agg(d.job_id::text ORDER BY d.rank, d.job_id) AS jobs
     FROM (
-        SELECT e.n, e.event_id, 1 AS rank, found.job_id
-        FROM asked_events e
-        CROSS JOIN LATERAL (
-            SELECT l.job_id FROM event_log l
-            WHERE l.id = e.event_id::uuid AND l.organization_id = e.organization_id AND l.status = 'done'
-            LIMIT 1
-        ) found
+        SELECT 1 AS rank, l.organization_id, l.id::text AS event_id, l.job_id
+        FROM event_log l
+        WHERE l.id = ANY (%(events)s::text[]::uuid[]) AND l.status = 'done'
         UNION ALL
-        SELECT e.n, e.event_id, 2, found.id
-        FROM asked_events e
-        CROSS JOIN LATERAL (
-            SELECT j.id FROM job_queue j
-            WHERE j.organization_id = e.organization_id AND j.source_event_id = e.event_id::uuid
-            LIMIT 1
-        ) found
+        SELECT 2, j.organization_id, j.source_event_id::text, j.id
+        FROM job_queue j
+        WHERE j.source_event_id = ANY (%(events)s::text[]::uuid[])
         UNION ALL
-        SELECT e.n, e.event_id, 3, j.id
+        SELECT 3, j.organization_id, named.event_id, j.id
         FROM naming_jobs j
-        JOIN asked_events e ON e.organization_id = j.organization_id AND j.event_ids ? e.event_id
+        CROSS JOIN LATERAL jsonb_array_elements_text(
+            CASE jsonb_typeof(j.event_ids) WHEN 'array' THEN j.event_ids ELSE '[]' END
+        ) AS named (event_id)
     ) d
-    GROUP BY d.n
 )
 SELECT
     a.n,
@@ -70,6 +65,7 @@ SELECT
     latest.id::text AS latest_message_id,
     media.created_ms AS unread_media_created_ms,
     p.id IS NOT NULL AS contact_found,
+    k.organizations AS known_organizations,
     k.events AS known_events,
     k.jobs AS known_jobs
 FROM asked a
@@ -110,7 +106,7 @@ LEFT JOIN LATERAL (
     ) agent
     WHERE a.first_of_session
 ) serving ON a.first_of_session
-LEFT JOIN known k ON k.n = a.n
+LEFT JOIN known k ON a.n = 1
 LEFT JOIN LATERAL (
     SELECT m.id
     FROM messages m
