@@ -55,6 +55,7 @@ def test_a_burst_becomes_one_job_row_and_the_state_comes_back(
     assert value(connection, "SELECT count(*) FROM job_queue WHERE source_event_id = %s", other.event_id) == 1
 
 
+@pytest.mark.alone
 def test_a_lone_message_on_an_idle_system_has_its_job_within_300_ms_of_its_window(
     running: Processes, connection: Connection
 ) -> None:
