@@ -110,6 +110,8 @@ def _take_out(
     window: Window, deduplicated: Sequence[tuple[str, str | None]]
 ) -> list[tuple[WindowEvent, str | None]]:
     """Remove the events that stop 0 found from the window; returns them with their jobs."""
+    if not deduplicated:
+        return []
     gone = dict(deduplicated)
     taken_out = [(member, gone[member.event_id]) for member in window.events if member.event_id in gone]
     window.events = [member for member in window.events if member.event_id not in gone]

@@ -20,7 +20,7 @@ still collects; `retry`: its decision failed, is looked at again, takes no more 
 what it sends stands in the record."""
 
 
-class WindowEvent(msgspec.Struct, array_like=True, frozen=True):
+class WindowEvent(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One event inside a window; times in ms since the epoch."""
 
     event_id: str
@@ -74,7 +74,7 @@ class Window(msgspec.Struct, omit_defaults=True):
     again: bool = False
     """Made by `replay --again`: skips stops 0 and 5 and never shares its window."""
     last_error: str | None = None
-    after_offset: int = 0
+    after_offset: int = -1
     """Holds a replayed event: decided only when the sink has written the outcomes below this offset."""
     frozen: Frozen | None = None
 

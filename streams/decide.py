@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import msgspec
+
 from settings import DEFAULT_ALLOWLIST_TTL_DAYS, RajadaError
 from streams import media
 from streams.eligibility import EligibilityFacts, veto
@@ -18,8 +20,7 @@ from streams.followup import FollowupFacts, yields
 # -- what is asked
 
 
-@dataclass(frozen=True, slots=True)
-class AskedEvent:
+class AskedEvent(msgspec.Struct, frozen=True, gc=False):
     """One event of a window; ids are lower-case UUIDs."""
 
     event_id: str

@@ -29,6 +29,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 class Event(msgspec.Struct, frozen=True, gc=False):
     """One inbound message that asks for an answer. Ids are lower-case canonical UUIDs."""
 
+    key: bytes
+    """What keeps a contact's events together: `organization_id:contact_id`."""
     event_id: str
     organization_id: str
     contact_id: str
@@ -41,11 +43,6 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     replay: int = 0
     again: bool = False
     attempts: int = 0
-
-    @property
-    def key(self) -> bytes:
-        """The key that keeps a contact's events together: `organization_id:contact_id`."""
-        return f"{self.organization_id}:{self.contact_id}".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +110,7 @@ def read_event(
         return InvalidPayload(event_id, organization_id, marks.replay, attempts, _which_id(payload))
     time_ms = marks.commit_ms if marks.commit_ms is not None else timestamp_ms
     return Event(
+        f"{organization_id}:{contact_id}".encode(),
         event_id,
         organization_id,
         contact_id,

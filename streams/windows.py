@@ -51,7 +51,7 @@ def take_in(
         contact.offset = event.offset
     contact.touched_ms = now_ms
     name = identity(event.event_id, event.replay)
-    if name in contact.recent or (not event.again and _holds(contact, event.event_id)):
+    if name in contact.recent or (not event.again and _holds(contact, event)):
         return "duplicate", None
     contact.recent[name] = (now_ms, -1)
     member = WindowEvent(
@@ -64,7 +64,7 @@ def take_in(
         event.attempts,
     )
     window = _window_for(contact, event, taken)
-    after_offset = outcomes_end if event.replay and not event.again else 0
+    after_offset = outcomes_end if event.replay and not event.again else -1
     if window is not None:
         window.events.append(member)
         window.after_offset = max(window.after_offset, after_offset)
@@ -87,8 +87,14 @@ def take_in(
     return "opened", window
 
 
-def _holds(contact: Contact, event_id: str) -> bool:
-    return any(member.event_id == event_id for window in contact.windows for member in window.events)
+def _holds(contact: Contact, event: Event) -> bool:
+    """Whether a window has the event under another replay number; under its own, `recent` knows it."""
+    return any(
+        member.event_id == event.event_id
+        for window in contact.windows
+        if event.replay or window.after_offset >= 0 or window.again
+        for member in window.events
+    )
 
 
 def _window_for(contact: Contact, event: Event, taken: Container[str]) -> Window | None:

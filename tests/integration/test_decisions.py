@@ -189,6 +189,7 @@ async def _windows(
 def _earlier(event: Event) -> Event:
     """The event of the job that was rode on: a moment before, of a message that nobody asks about."""
     return Event(
+        key=event.key,
         event_id=str(uuid.uuid4()),
         organization_id=event.organization_id,
         contact_id=event.contact_id,

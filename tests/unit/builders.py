@@ -29,6 +29,7 @@ def event(
 ) -> Event:
     """An event of `contact` in `conversation` at time `at` (ms)."""
     return Event(
+        key=f"{uid(organization)}:{uid(contact)}".encode(),
         event_id=uid(name),
         organization_id=uid(organization),
         contact_id=uid(contact),
