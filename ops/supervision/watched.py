@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import threading
@@ -75,9 +77,14 @@ class Watched:
         return by_itself
 
     def kill(self) -> None:
-        """kill -9 at once; `stop` still has to be called or be under way."""
-        if self._process is not None and self._process.poll() is None:
-            kill(self._process)
+        """kill -9 at once; `stop` still has to be called or be under way, and reaps.
+
+        Only sends the signal: it runs in signal handlers, where waiting for a child that is being waited for
+        would never end.
+        """
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def view(self, now: float, wall: float) -> UnitView:
         """The unit as it is shown; `wall` is `now` in Unix seconds."""
@@ -155,7 +162,8 @@ class Watched:
         elif told.state == "waiting":
             self._into(State.WAITING if self.life.was_ready else State.STARTING, now, told.reason)
         elif self.unit.has_start_timeout and self.life.overdue(now, self._policy):
-            self.kill()
+            if self._process is not None:
+                kill(self._process)
             self._died(f"did not become ready within {self._policy.start_timeout_s:.0f} s", now)
 
     def _into(self, state: State, now: float, reason: str = "") -> None:

@@ -228,6 +228,24 @@ def test_a_second_request_to_stop_waits_for_nobody(lab: Lab) -> None:
     assert time.monotonic() - begun < 10
 
 
+def test_signals_that_come_while_a_child_is_waited_for_never_hang_the_stop(lab: Lab) -> None:
+    supervisor = lab.supervisor([lab.program("deaf", DEAF)], deadline_s=60.0)
+    assert supervisor.run_until_up()
+    before = signal.signal(signal.SIGUSR1, lambda *_: supervisor.ask_to_stop())
+    me = os.getpid()
+    again = threading.Thread(
+        target=lambda: [(time.sleep(0.2), os.kill(me, signal.SIGUSR1)) for _ in range(5)]
+    )
+    try:
+        begun = time.monotonic()
+        again.start()
+        supervisor.stop()
+        assert time.monotonic() - begun < 10
+    finally:
+        again.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
 def test_a_program_that_runs_once_holds_nobody_up_and_is_not_restarted(lab: Lab) -> None:
     units = [lab.program("first"), lab.program("aside", "raise SystemExit(3)", after=("first",), once=True)]
     supervisor = lab.supervisor(units)
