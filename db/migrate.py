@@ -16,6 +16,8 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import DeadlockDetected, LockNotAvailable
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 from yoyo import read_migrations
 from yoyo.backends import get_backend_class
 from yoyo.connections import DatabaseURI
@@ -53,10 +55,22 @@ def migrate(url: str, *, crm: Crm) -> list[str]:
         with _backend(url, search_path=SCHEMA) as ledger, _backend(url) as target:
             ledger.init_database()
             for migration in ledger.to_apply(_files(crm)):
-                migration.process_steps(target, "apply")
+                _apply(migration, target)
                 ledger.mark_one(migration)
                 applied.append(str(migration.id))
     return applied
+
+
+@retry(
+    # A CRM at work locks its tables in another order than we do. Each file is one transaction and
+    # idempotent, so what Postgres broke off starts again.
+    retry=retry_if_exception_type((DeadlockDetected, LockNotAvailable)),
+    stop=stop_after_attempt(20),
+    wait=wait_random_exponential(multiplier=0.1, max=2),
+    reraise=True,
+)
+def _apply(migration: Any, target: Any) -> None:
+    migration.process_steps(target, "apply")
 
 
 def pending(url: str, *, crm: Crm) -> list[str]:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from db.queries import load
 from db.replication import Connection
@@ -18,6 +20,7 @@ from streams.lag import Lags
 from streams.sweep import Position
 
 ANSWER_S: Final = 5.0
+COORDINATOR_S: Final = 15.0
 LATE_S: Final = 60.0
 """Records that wait for longer are told: the sweep holds, and customers notice."""
 
@@ -36,8 +39,9 @@ def pipeline_checks(bootstrap: str, connection: Connection | None, settings: Set
 
     def of_worker() -> Verdict:
         group = settings.topic(topics.APP_ID)
+        described = _group(bootstrap, group)
         lag = Lags(bootstrap).of_group(settings.topic(topics.SOURCE), group, LATE_S)
-        return reader("worker", _group(bootstrap, group), lag)
+        return reader("worker", described, lag)
 
     def of_sink(connection: Connection) -> Verdict:
         lags, topic = Lags(bootstrap), settings.topic(topics.OUTCOMES)
@@ -52,6 +56,13 @@ def pipeline_checks(bootstrap: str, connection: Connection | None, settings: Set
     return checks
 
 
+@retry(
+    # a new cluster makes its coordinator with the first question about a group, which takes its time
+    retry=retry_if_exception_type((KafkaException, TimeoutError)),
+    stop=stop_after_delay(COORDINATOR_S),
+    wait=wait_fixed(0.5),
+    reraise=True,
+)
 def _group(bootstrap: str, name: str) -> Group:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     found = admin.describe_consumer_groups([name], request_timeout=ANSWER_S)[name].result(ANSWER_S)

@@ -41,6 +41,8 @@ def start(home: Path, *arguments: str, **servers: str) -> subprocess.Popen[str]:
         text=True,
         cwd=ROOT,
         env={**kept, "RAJADA_HOME": str(home), **servers},
+        # a test run in the background hands an ignored Ctrl-C down to its children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
