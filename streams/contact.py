@@ -99,7 +99,7 @@ class Contact(msgspec.Struct, omit_defaults=True):
     windows: list[Window] = []
     """Oldest first; several of one conversation only while an older one waits to be decided."""
     recent: dict[str, tuple[int, int]] = {}
-    """`identity()` of an event seen lately → (ms when it was seen, offset of its outcome or -1)."""
+    """`identity()` of an event whose window ended lately → (ms of that, offset of its outcome or -1)."""
     superseded: dict[str, int] = {}
     """Conversation → ms when it was first superseded without a job since (stop 5's exception)."""
     touched_ms: int = 0

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
 from schemas.codec import decode_event, is_single_object
 from schemas.errors import Undecodable, UnknownSchema
-from streams.identifiers import canonical_row_id, canonical_uuid
+from streams.identifiers import all_canonical, canonical_row_id, canonical_uuid
 
 EVENT_TYPE: Final = "ai_agent.dispatch_requested"
 
@@ -102,12 +102,10 @@ def read_event(
     payload = _read_payload(row.payload)
     if isinstance(payload, str):
         return InvalidPayload(event_id, organization_id, marks.replay, attempts, payload)
-    conversation_id = canonical_uuid(payload.conversation_id)
-    contact_id = canonical_uuid(payload.contact_id)
-    session_id = canonical_uuid(payload.channel_session_id)
-    message_id = canonical_uuid(payload.inbound_message_id)
-    if conversation_id is None or contact_id is None or session_id is None or message_id is None:
+    ids = _ids(payload)
+    if ids is None:
         return InvalidPayload(event_id, organization_id, marks.replay, attempts, _which_id(payload))
+    conversation_id, contact_id, session_id, message_id = ids
     time_ms = marks.commit_ms if marks.commit_ms is not None else timestamp_ms
     return Event(
         f"{organization_id}:{contact_id}".encode(),
@@ -153,6 +151,22 @@ def _read_payload(payload: object) -> _Payload | str:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return "payload is not a JSON object"
     return "payload is not a JSON object"
+
+
+def _ids(payload: _Payload) -> tuple[str, str, str, str] | None:
+    """Conversation, contact, session and message, canonical; None when one of them is no uuid."""
+    given = (
+        payload.conversation_id,
+        payload.contact_id,
+        payload.channel_session_id,
+        payload.inbound_message_id,
+    )
+    if all_canonical(*given):
+        return cast("tuple[str, str, str, str]", given)
+    conversation_id, contact_id, session_id, message_id = map(canonical_uuid, given)
+    if conversation_id is None or contact_id is None or session_id is None or message_id is None:
+        return None
+    return conversation_id, contact_id, session_id, message_id
 
 
 def _which_id(payload: _Payload) -> str:

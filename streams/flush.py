@@ -253,9 +253,11 @@ class Flusher:
         now_ms = self._clocks.wall_ms()
         for one in frozen:
             sent = sent_of(one.key, one.window)
+            job = None
             if sent.job is not None:
-                jobs.append((one.key, encode_job(sent.job), one.partition, None))
-            outcomes += [(one.key, encode_outcome(outcome), one.partition, None) for outcome in sent.outcomes]
+                job = encode_job(sent.job)
+                jobs.append((one.key, job, one.partition, None))
+            outcomes += [(one.key, encode_outcome(told, job), one.partition, None) for told in sent.outcomes]
             if sent.dead:
                 letters += await self._undertaker.letters(one.key, one.partition, one.window)
         for one in retried:

@@ -50,10 +50,8 @@ def take_in(
     if event.offset > contact.offset:
         contact.offset = event.offset
     contact.touched_ms = now_ms
-    name = identity(event.event_id, event.replay)
-    if name in contact.recent or (not event.again and _holds(contact, event)):
+    if _holds(contact, event) or identity(event.event_id, event.replay) in contact.recent:
         return "duplicate", None
-    contact.recent[name] = (now_ms, -1)
     member = WindowEvent(
         event.event_id,
         event.message_id,
@@ -88,13 +86,13 @@ def take_in(
 
 
 def _holds(contact: Contact, event: Event) -> bool:
-    """Whether a window has the event under another replay number; under its own, `recent` knows it."""
-    return any(
-        member.event_id == event.event_id
-        for window in contact.windows
-        if event.replay or window.after_offset >= 0 or window.again
-        for member in window.events
-    )
+    """Whether a window has the event already: under any replay number, or (again) under the same."""
+    event_id = event.event_id
+    for window in contact.windows:
+        for member in window.events:
+            if member.event_id == event_id and (not event.again or member.replay == event.replay):
+                return True
+    return False
 
 
 def _window_for(contact: Contact, event: Event, taken: Container[str]) -> Window | None:
@@ -181,15 +179,11 @@ def drop(contact: Contact, window: Window, outcome_offset: int, now_ms: int) -> 
     """Forget a window that was sent; its events stay known by identity until their outcome is in Postgres."""
     contact.windows = [other for other in contact.windows if other is not window]
     contact.touched_ms = now_ms
-    known = contact.recent
-    members = list(window.events)
-    if window.frozen is not None:
-        members += [member for member, _ in window.frozen.deduplicated]
+    members = window.events
+    if window.frozen is not None and window.frozen.deduplicated:
+        members = members + [member for member, _ in window.frozen.deduplicated]
     for member in members:
-        name = identity(member.event_id, member.replay)
-        seen = known.get(name)
-        if seen is not None:
-            known[name] = (seen[0], outcome_offset)
+        contact.recent[identity(member.event_id, member.replay)] = (now_ms, outcome_offset)
 
 
 def prune(contact: Contact, written_below: int, now_ms: int) -> None:

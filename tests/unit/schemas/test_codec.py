@@ -4,6 +4,7 @@ import json
 from io import BytesIO
 
 import fastavro
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from schemas.codec import (
     is_single_object,
 )
 from schemas.errors import BadAvro, NotAvro, Undecodable, UnknownSchema
-from schemas.history import Version, versions
+from schemas.history import Version, as_json, versions
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
 from settings import RajadaError
 
@@ -140,3 +141,15 @@ def test_any_bytes_after_a_known_header_decode_or_say_that_they_cannot(body: byt
             decode(header + body)
         except Undecodable:
             continue
+
+
+@given(outcomes)
+def test_the_job_put_in_between_gives_the_bytes_that_avro_gives(outcome: Outcome) -> None:
+    datum = msgspec.to_builtins(outcome)
+    schema = fastavro.parse_schema(as_json(versions("Outcome")[-1]))
+    out = BytesIO()
+    fastavro.schemaless_writer(out, schema, datum)
+    whole = encode_outcome(outcome)
+    assert whole[HEADER_BYTES:] == out.getvalue()
+    if outcome.job is not None:
+        assert encode_outcome(outcome, encode_job(outcome.job)) == whole
