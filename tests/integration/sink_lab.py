@@ -11,12 +11,14 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import psycopg
 from confluent_kafka import Consumer, Message, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+import status
 from schemas.codec import encode_outcome
 from schemas.records import EventOutcome, EventRef, Job, Outcome
 from settings import Settings
@@ -260,3 +262,13 @@ class Lab:
         )
         process.start()
         return process
+
+
+def is_waiting(folder: Path, word: str) -> bool:
+    report = status.read(folder, "sink")
+    return report is not None and report.state == "waiting" and word in report.reason
+
+
+def is_ready(folder: Path) -> bool:
+    report = status.read(folder, "sink")
+    return report is not None and report.state == "ready"

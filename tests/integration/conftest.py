@@ -1,0 +1,26 @@
+"""Fixtures of the tests on real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import status
+from settings import Settings
+from tests.integration.sink_lab import Lab
+
+
+@pytest.fixture
+def lab(kafka: str, database: str, prefix: str) -> Iterator[Lab]:
+    made = Lab(database, kafka, Settings(topic_prefix=prefix, session_timeout_s=2.0))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where the sinks of this test report."""
+    monkeypatch.setenv(status.STATUS_DIR, str(tmp_path))
+    return tmp_path
