@@ -23,7 +23,7 @@ from tests.e2e.processes import Processes
 from tests.e2e.waiting import until, value
 
 AWAY_S = float(os.environ.get("RAJADA_TEST_AWAY_S", "12"))
-"""How long servers stay away here; `make test-slow` takes the five minutes of a real outage."""
+"""How long Postgres stays away; RAJADA_TEST_AWAY_S=300 gives the five minutes of a real outage."""
 
 
 @pytest.fixture
