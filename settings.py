@@ -12,7 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -129,7 +130,10 @@ class Settings(BaseSettings):
     """Kafka session timeout of the worker, seconds."""
     log_format: Literal["console", "json"] = "console"
     """How log lines look."""
-    log_level: str = "INFO"
+    log_level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"],
+        BeforeValidator(lambda text: str(text).upper()),
+    ] = "INFO"
     """Least level that is logged."""
     log_file_max_mb: int = Field(default=10, ge=1)
     """A process' log file under `home` is set aside once (`.1`) when it grows over this many MiB."""
@@ -159,7 +163,23 @@ class Settings(BaseSettings):
         return f"{self.topic_prefix}{name}"
 
 
+class WrongSetting(RajadaError):
+    """An environment variable has a value that can't be used; the message names it."""
+
+
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
-    """The process' settings, read once."""
-    return Settings()
+    """The process' settings, read once; raises WrongSetting for a value that can't be used."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise WrongSetting("\n".join(_told(one) for one in error.errors())) from None
+
+
+def _told(error: ErrorDetails) -> str:
+    """One wrong setting, by the name of its variable; values stay out, since some are secrets."""
+    name = str(error["loc"][0])
+    field = Settings.model_fields.get(name)
+    alias = field.validation_alias if field is not None else None
+    variable = alias if isinstance(alias, str) else name if name.isupper() else f"RAJADA_{name.upper()}"
+    return f"{variable}: {error['msg']}. Correct or unset it; settings.py lists all settings."

@@ -124,7 +124,11 @@ class Up:
             error=str(error) if error is not None else "",
             exit_code=exit_code_of(error) if error is not None else 0,
         )
-        write_run_file(self._folder, self._run)
+        try:
+            write_run_file(self._folder, self._run)
+        except OSError as failed:
+            # A full disk must not end what still runs, and what died is tried again when there is space.
+            log.error("run_file_not_written", error=failed.strerror, folder=str(self._folder.root))
 
     def _is_up(self, name: str) -> bool:
         return any(view.name == name and view.state in {"ready", "done"} for view in self._run.units)

@@ -30,7 +30,7 @@ from streams.forget import forget_idle
 from streams.lengths import WindowLengths
 from streams.meter import tell
 from streams.ports import Item
-from streams.source import SourceTopic
+from streams.source import SourceTopic, SourceTopicRemade
 from streams.sweep_rounds import SweepRounds
 from streams.transport import Batched, Record, Table, each_batch, end_process
 from streams.undertaker import OriginalRecords
@@ -154,6 +154,7 @@ class Worker:
     async def own(self, owned: set[int]) -> None:
         """These partitions are ours and recovered: close their windows from now on."""
         self._source.attach(self._app.consumer)
+        self._app.consumer.on_log_remade = _remade
         await self._source.identify()
         self._flusher.own(owned)
         _report(None)
@@ -170,6 +171,7 @@ class Worker:
         background: tuple[Coroutine[Any, Any, None], ...] = (
             self._flusher.run(),
             self._written.run(),
+            self._source.watch(),
             forget_idle(self._contacts, self._written.written_below, self._clocks.wall_ms),
             coexistence.watch(self._pool, self._settings),
             self._sweep.run(),
@@ -199,6 +201,11 @@ def _data_folder(settings: Settings) -> Path:
 def _report(reason: str | None) -> None:
     """Readiness: None = ready, else what the worker waits for."""
     status.report("worker", "waiting" if reason else "ready", reason or "")
+
+
+def _remade(topic: str) -> None:
+    """The log of a topic was cut or made anew: what we know of its offsets is void."""
+    end_process(SourceTopicRemade(f"the log of {topic} was cut or made again; the next worker reads it anew"))
 
 
 def _ended(task: asyncio.Task[None]) -> None:

@@ -10,8 +10,9 @@ import structlog
 from aiokafka.partitioner import murmur2
 
 from schemas.codec import encode_outcome
-from schemas.dead import Cause, Header, dead_headers
+from schemas.dead import Cause, Header
 from streams import topics
+from streams.burial import bury
 from streams.closing import invalid_payload_outcome
 from streams.contact import Contact, Window
 from streams.counting import Counts
@@ -120,7 +121,7 @@ class Collector:
             sends.outcomes.append((key, encode_outcome(outcome), -1, None))
             log.warning("invalid_payload", event_id=found.event_id, what=found.what)
             return None
-        self._bury(record, Cause("collect", found.reason, found.message), now_ms, sends)
+        self._bury(record, Cause("collect", found.reason, found.message), None, now_ms, sends)
         return None
 
     def _in_its_place(self, record: Record, event: Event, partition: int) -> bool:
@@ -135,25 +136,25 @@ class Collector:
         headers = list(record.headers)
         if any(name == REKEYED for name, _ in headers):
             message = "key or partition is wrong after it was put right once: does another partitioner write?"
-            self._bury(
-                record, Cause("collect", "key_mismatch", message, event_id=event.event_id), now_ms, sends
-            )
+            self._bury(record, Cause("collect", "key_mismatch", message), event, now_ms, sends)
             return
         self.counts.rekeyed += 1
         kept: list[Header] = [(name, value) for name, value in headers if name != COMMIT_TIME]
         kept += [(COMMIT_TIME, str(event.time_ms).encode()), (REKEYED, b"1")]
         sends.again.append((event.key, record.value, -1, kept))
 
-    def _bury(self, record: Record, cause: Cause, now_ms: int, sends: _Sends) -> None:
+    def _bury(self, record: Record, cause: Cause, event: Event | None, now_ms: int, sends: _Sends) -> None:
         self.counts.dead += 1
-        sends.dead.append((record.key, record.value, -1, dead_headers(record, cause, now_ms)))
+        burial = bury(record, cause, event, self._source.topic_id(), now_ms)
+        sends.dead.append(burial.letter)
+        sends.outcomes.append(burial.outcome)
         log.warning(
             "dead_letter",
             reason=cause.reason,
             topic=record.topic,
             partition=record.partition,
             offset=record.offset,
-            event_id=cause.event_id,
+            event_id=burial.event_id,
         )
 
     async def _rules(self, events: Sequence[Event]) -> dict[RuleKey, WindowRule]:

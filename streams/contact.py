@@ -64,6 +64,8 @@ class Window(msgspec.Struct, omit_defaults=True):
     max_events: int
     sliding_until_ms: int = 0
     """Sliding windows: the hard bound of the deadline; 0 = fixed."""
+    max_wait_ms: int = 0
+    """The rule's bound: superseded for longer than this, the conversation gets its job; 0 = the default."""
     state: WindowState = "open"
     look_at_ms: int = 0
     """`media` and `retry`: wall-clock time of the next look."""

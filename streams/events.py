@@ -18,6 +18,9 @@ from streams.identifiers import all_canonical, canonical_row_id, canonical_uuid
 
 EVENT_TYPE: Final = "ai_agent.dispatch_requested"
 
+MOST_ATTEMPTS: Final = 1_000
+"""A count above it says no more than that there were many; the row's column and Avro's int end somewhere."""
+
 COMMIT_TIME: Final = "cdc_source_ts_ms"
 REPLAY: Final = "replay"
 AGAIN: Final = "again"
@@ -98,7 +101,7 @@ def read_event(
     if row.event_type != EVENT_TYPE:
         return Unreadable("wrong_event_type", f"the row's event_type is not {EVENT_TYPE}")
     marks = _Marks.of(headers) if headers else _UNMARKED
-    attempts = row.attempts if type(row.attempts) is int and row.attempts > 0 else 0
+    attempts = min(row.attempts, MOST_ATTEMPTS) if type(row.attempts) is int and row.attempts > 0 else 0
     payload = _read_payload(row.payload)
     if isinstance(payload, str):
         return InvalidPayload(event_id, organization_id, marks.replay, attempts, payload)

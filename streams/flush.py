@@ -23,6 +23,7 @@ from streams.closing import fail, freeze, key_parts, retry_outcome, sent_of, wai
 from streams.contact import Window
 from streams.counting import Tally
 from streams.decide import (
+    SUPERSEDED,
     AskedEvent,
     DatabaseAway,
     Decision,
@@ -42,7 +43,6 @@ log = structlog.get_logger(__name__)
 HELD_LOOK_S: Final = 0.02
 """How often windows are looked at that are due by the clock but wait for the log."""
 LONGEST_BACKOFF_S: Final = 30.0
-SUPERSEDED: Final = "superseded_by_newer_inbound"
 
 
 class Flusher:
@@ -174,6 +174,12 @@ class Flusher:
                 return
             for one, decision in zip(undecided, decisions, strict=True):
                 self._apply(one, decision)
+            # those that could not be read are on the agenda again, unchanged
+            undecided = [
+                one
+                for one, decision in zip(undecided, decisions, strict=True)
+                if not isinstance(decision, LookAgain)
+            ]
         self.tally.cycles += 1
         frozen = [one for one in due if one.window.state == "frozen"]
         retried = [one for one in undecided if one.window.state == "retry"]
@@ -213,7 +219,7 @@ class Flusher:
             now_ms=self._clocks.wall_ms(),
             deadline_ms=window.deadline_ms,
             superseded_since_ms=contact.superseded.get(window.conversation_id),
-            max_wait_ms=self._max_wait_ms,
+            max_wait_ms=window.max_wait_ms or self._max_wait_ms,
             again=window.again,
         )
 

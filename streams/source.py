@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
-from confluent_kafka import TopicCollection, TopicPartition
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from settings import RajadaError
@@ -13,6 +14,16 @@ from streams.transport import Consumer
 
 class SourceTopicMissing(RajadaError):
     """The source topic is not there; `rajada topics ensure` makes it."""
+
+
+class SourceTopicRemade(RajadaError):
+    """The source topic was deleted and made again under a running worker.
+
+    Its offsets mean other records now; a worker that starts anew reads it from its beginning.
+    """
+
+
+WATCH_S: Final = 5.0
 
 
 class SourceTopic:
@@ -53,6 +64,20 @@ class SourceTopic:
     async def identify(self) -> None:
         """Ask Kafka for the topic's id; done at every assignment, since a topic can be made anew."""
         self._topic_id = await asyncio.to_thread(self._describe)
+
+    async def watch(self) -> None:
+        """Look at the topic's id for ever; raises SourceTopicRemade when it is another one."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            try:
+                topic_id = await asyncio.to_thread(self._describe)
+            except (KafkaException, TimeoutError, SourceTopicMissing):
+                continue  # away, or just being made: the next look tells
+            if self._topic_id and topic_id != self._topic_id:
+                raise SourceTopicRemade(
+                    f"the topic {self._topic} was deleted and made again; this worker ends, and the next one "
+                    "reads the new topic from its start"
+                )
 
     async def outcomes_end(self, partition: int) -> int:
         """The end of a partition of the outcomes topic, asked now."""

@@ -13,17 +13,25 @@ from typing import Final
 
 import msgspec
 import structlog
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from schemas.dead import Cause, Header, dead_headers
+from settings import RajadaError
 from streams.closing import MAX_ATTEMPTS, key_parts
 from streams.contact import Window, WindowEvent
-from streams.events import COMMIT_TIME, EVENT_TYPE
+from streams.events import COMMIT_TIME, EVENT_TYPE, Event, read_event
 from streams.ports import Item
 
 log = structlog.get_logger(__name__)
 
-FETCH_S: Final = 10.0
+FETCH_S: Final = 30.0
+_GONE: Final = frozenset(
+    {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._PARTITION_EOF}
+)
+
+
+class OriginalsUnreadable(RajadaError):
+    """Kafka does not give the original records now; the window stays frozen and is sent after a restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,9 @@ class OriginalRecords:
                 event_id=member.event_id,
                 attempt=min(member.attempts + window.failures, MAX_ATTEMPTS),
             )
-            original = found.get(member.offset) or self._rebuilt(key, partition, window, member)
+            original = found.get(member.offset)
+            if original is None or not _is_of(original, member):
+                original = self._rebuilt(key, partition, window, member)
             headers = dead_headers(original, cause, window.frozen.decided_ms)
             items.append((original.key, original.value, partition, headers))
         return items
@@ -69,10 +79,11 @@ class OriginalRecords:
         consumer = Consumer(
             {
                 "bootstrap.servers": self._bootstrap,
-                "group.id": "rajada-originals",
+                "group.id": f"{self._topic}-originals",  # assigns by hand and never commits
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "isolation.level": "read_committed",
+                "enable.partition.eof": True,
             }
         )
         found: dict[int, _Original] = {}
@@ -112,15 +123,34 @@ class OriginalRecords:
         )
 
 
+def _is_of(original: _Original, member: WindowEvent) -> bool:
+    """Whether the record is the event's: a topic made anew has other records at the same offsets."""
+    found = read_event(
+        original.value, original.headers, original.timestamp, original.timestamp, original.offset
+    )
+    return isinstance(found, Event) and found.event_id == member.event_id
+
+
 def _next(consumer: Consumer) -> Message | None:
-    """The next record, or None when there is none at that offset or Kafka is too slow to tell."""
+    """The next record, or None when nothing is left at that offset.
+
+    Raises OriginalsUnreadable when Kafka does not tell: what may still be there is not rebuilt.
+    """
     deadline = time.monotonic() + FETCH_S
+    why = "no answer"
     while time.monotonic() < deadline:
         message = consumer.poll(0.5)
         if message is None:
             continue
-        return None if message.error() else message
-    return None
+        error = message.error()
+        if error is None:
+            return message
+        if error.code() in _GONE:
+            return None
+        why = error.str()
+    raise OriginalsUnreadable(
+        f"the originals of dead events can't be read from Kafka: {why}; they are tried again"
+    )
 
 
 def _original(message: Message) -> _Original:

@@ -12,12 +12,13 @@ from typing import Literal
 
 from streams.contact import Contact, Window, WindowEvent, identity
 from streams.events import Event
+from streams.media import CEILING_MS
 
-MEDIA_CEILING_MS = 120_000
-"""A window waits for media at most this long after its own deadline (stop 8)."""
 RECENT_MS = 15 * 60 * 1000
 RECENT_COUNT = 256
 IDLE_MS = 15 * 60 * 1000
+SUPERSEDED_MS = 24 * 3600 * 1000
+"""How long it is remembered that a conversation was superseded and never had its job since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ def take_in(
         deadline_ms=event.time_ms + (min(rule.length_ms, rule.max_wait_ms) if sliding else rule.length_ms),
         length_ms=rule.length_ms,
         max_events=rule.max_events,
+        max_wait_ms=rule.max_wait_ms,
         sliding_until_ms=event.time_ms + rule.max_wait_ms if sliding else 0,
         again=event.again,
         after_offset=after_offset,
@@ -115,7 +117,7 @@ def _window_for(contact: Contact, event: Event, taken: Container[str]) -> Window
 
 def accepts_until(window: Window) -> int:
     """Event time up to which, inclusive, the window takes events: its deadline, or its media ceiling."""
-    return window.deadline_ms + MEDIA_CEILING_MS if window.state == "media" else window.deadline_ms
+    return window.deadline_ms + CEILING_MS if window.state == "media" else window.deadline_ms
 
 
 def full(window: Window) -> bool:
@@ -208,5 +210,6 @@ def forgettable(contact: Contact, written_below: int, now_ms: int) -> bool:
     return (
         not contact.windows
         and contact.touched_ms <= now_ms - IDLE_MS
+        and all(since_ms <= now_ms - SUPERSEDED_MS for since_ms in contact.superseded.values())
         and all(0 <= outcome_offset < written_below for _, outcome_offset in contact.recent.values())
     )

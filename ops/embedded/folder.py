@@ -21,8 +21,8 @@ LAYOUT_VERSION = 1
 
 MARKER = "rajada.json"
 _KIND = "rajada data folder"
-_MADE_BEFORE = frozenset({"worker"})
-"""A worker that was started alone, on given servers, leaves this in a folder that nobody marked."""
+_MADE_BEFORE = frozenset({"worker", "demo", "status"})
+"""A demo, or a worker that was started alone, leaves these in a folder that nobody marked."""
 LEAST_FREE_BYTES = 1 << 30
 """Kafka's and Postgres' first files and a day of their logs; a disk that runs full stops both."""
 
@@ -106,9 +106,16 @@ def find_folder(path: Path | str) -> DataFolder | None:
     Raises FolderRefused when something is there that isn't a data folder of ours.
     """
     root = Path(path).expanduser().absolute()
-    if not root.exists() or not (root / MARKER).exists():
-        return None
-    _check_marker(root)
+    try:
+        if not root.exists() or not (root / MARKER).exists():
+            return None
+        _check_marker(root)
+        list(root.iterdir())
+    except PermissionError as error:
+        raise FolderRefused(
+            f"The data folder {root} belongs to another user, so nothing can be told of it. Run this as its "
+            "owner, or set RAJADA_HOME to a folder of yours."
+        ) from error
     return DataFolder(root)
 
 

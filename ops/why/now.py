@@ -12,8 +12,8 @@ from ops.reasons import STATES, reason
 from ops.why.evidence import EventRow, JobRow, Live, SweptRow
 from streams.closing import MAX_ATTEMPTS
 from streams.contact import Contact, Window
+from streams.media import CEILING_MS
 from streams.sweep import CONSUMER
-from streams.windows import MEDIA_CEILING_MS
 
 GRACE_MS: Final = 2_000
 """A window that is overdue by more than this waits for something."""
@@ -79,7 +79,7 @@ def window_now(about: str, window: Window, live: Live, now_ms: int) -> Now:
             at_ms=window.look_at_ms,
         )
     if window.state == "media":
-        ceiling = clock(local(window.deadline_ms + MEDIA_CEILING_MS))
+        ceiling = clock(local(window.deadline_ms + CEILING_MS))
         return Now(
             about=about,
             state="waits_for_media",

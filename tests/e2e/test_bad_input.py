@@ -99,6 +99,13 @@ def test_each_kind_of_bad_record_has_its_outcome_and_the_worker_lives(
         assert headers["kafka_dlt-original-topic"] == topic.encode()
         assert headers["stage"] == b"collect"
 
+    # nobody dies in silence: an alert for the platform, one for the clinic, and a trace each
+    told_of = "SELECT sum(occurrences) FROM agent_inbox_items WHERE organization_id {}"
+    until(lambda: value(connection, told_of.format("IS NULL")) == len(bad))
+    until(lambda: value(connection, told_of.format("IS NOT NULL")) == 1)
+    assert value(connection, "SELECT count(*) FROM agent_inbox_items") == 2
+    assert value(connection, "SELECT count(*) FROM rajada.trace WHERE status = 'dead'") == len(bad) + 1
+
     jobs = "SELECT count(*) FROM job_queue WHERE contact_id = %s"
     for patient in (bia, caio, davi):
         until(lambda contact=patient.contact_id: value(connection, jobs, contact) == 1)

@@ -108,6 +108,13 @@ def test_the_organization_is_the_rows_never_the_payloads() -> None:  # b006
     assert isinstance(found, Event) and found.organization_id == uid("clinic")
 
 
+@pytest.mark.parametrize("attempts", [2**31 - 1, 2**63 - 1, 10**30, -5, "7", 1.5, True, None])
+def test_an_odd_count_of_attempts_is_bounded_and_can_be_sent(attempts: object) -> None:
+    found = read(row_bytes(attempts=attempts))
+    assert isinstance(found, Event)
+    assert 0 <= found.attempts <= 1_000
+
+
 def test_replay_and_again_travel_in_headers() -> None:
     found = read(row_bytes(), [("replay", b"1764000000000"), ("again", b"1")])
     assert isinstance(found, Event) and found.replay == 1_764_000_000_000 and found.again

@@ -7,7 +7,8 @@ import asyncio
 from streams.contact import Contact
 from streams.decide import Decision, Emptied, Question, WaitForMedia
 from streams.forget import _forget
-from streams.windows import MEDIA_CEILING_MS, WindowRule, take_in
+from streams.media import CEILING_MS
+from streams.windows import WindowRule, take_in
 from tests.unit.builders import event, uid
 from tests.unit.test_freeze_protocol import settle, write
 from tests.unit.worlds import Worker, World, enqueue
@@ -102,7 +103,7 @@ def test_no_event_waits_longer_than_its_window_and_the_media_ceiling() -> None:
 
     async def scenario() -> None:
         def decide(question: Question) -> Decision:
-            left = question.deadline_ms + MEDIA_CEILING_MS - question.now_ms
+            left = question.deadline_ms + CEILING_MS - question.now_ms
             return WaitForMedia(recheck_in_ms=min(4_000, left)) if left > 0 else enqueue(question)
 
         world.decide = decide
@@ -110,6 +111,6 @@ def test_no_event_waits_longer_than_its_window_and_the_media_ceiling() -> None:
         write(world, "e0")
         await settle(world, worker)
         (job,) = world.jobs()
-        assert job.created_at_ms - world.log[0].timestamp <= WINDOW_MS + MEDIA_CEILING_MS + 1_000
+        assert job.created_at_ms - world.log[0].timestamp <= WINDOW_MS + CEILING_MS + 1_000
 
     asyncio.run(scenario())

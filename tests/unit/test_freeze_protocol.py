@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import defaultdict
-from itertools import product
+from itertools import pairwise, product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -351,3 +351,32 @@ def test_a_replayed_event_is_decided_only_when_the_sink_has_told_its_first_life(
     asyncio.run(scenario())
     assert len(world.jobs()) == 1
     assert [one.outcome for one in world.outcomes()] == ["job", "deduplicated"]
+
+
+def test_a_window_that_cannot_be_read_in_time_is_asked_again_only_after_its_wait() -> None:
+    for state in ("open", "media", "retry"):
+        asked: list[int] = []
+        first = {
+            "open": LookAgain(in_ms=2_000, error_class="sqlstate_57014"),
+            "media": WaitForMedia(recheck_in_ms=4_000),
+            "retry": Fail(error_class="contact_missing", message="no such contact"),
+        }[state]
+
+        def decide(question: Question, first: Decision = first, asked: list[int] = asked) -> Decision:
+            asked.append(question.now_ms)
+            return first if len(asked) == 1 else LookAgain(in_ms=2_000, error_class="sqlstate_57014")
+
+        world = World(decide=decide)
+
+        async def scenario(world: World = world) -> None:
+            worker = Worker(world)
+            write(world, "e0")
+            await worker.collect(1)
+            for _ in range(100):
+                world.now_ms += 1_000
+                for _ in range(5):
+                    await worker.flusher.step()
+
+        asyncio.run(scenario())
+        gaps = [later - sooner for sooner, later in pairwise(asked[1:])]
+        assert gaps and set(gaps) == {2_000}, state

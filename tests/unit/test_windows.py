@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.contact import Contact, Window, decode_contact, encode_contact
+from streams.media import CEILING_MS
 from streams.windows import (
     IDLE_MS,
-    MEDIA_CEILING_MS,
     RECENT_COUNT,
     RECENT_MS,
+    SUPERSEDED_MS,
     Progress,
     WindowRule,
     accepts_until,
@@ -95,8 +96,8 @@ def test_sliding_closes_after_quiet() -> None:
 def test_a_window_that_waits_for_media_takes_events_up_to_its_ceiling() -> None:
     contact = put(Contact("t"), 0)
     contact.windows[0].state = "media"
-    put(contact, 100_000, 8_000 + MEDIA_CEILING_MS, 8_001 + MEDIA_CEILING_MS)
-    assert shape(contact) == [[0, 100_000, 8_000 + MEDIA_CEILING_MS], [8_001 + MEDIA_CEILING_MS]]
+    put(contact, 100_000, 8_000 + CEILING_MS, 8_001 + CEILING_MS)
+    assert shape(contact) == [[0, 100_000, 8_000 + CEILING_MS], [8_001 + CEILING_MS]]
 
 
 def test_taken_retried_and_frozen_windows_absorb_nothing() -> None:  # b096: a retry never absorbs
@@ -197,6 +198,12 @@ def test_at_most_256_recent_ids_of_written_outcomes() -> None:
     assert len(contact.recent) == RECENT_COUNT
     prune(contact, 0, T0 + 10 * RECENT_MS)
     assert len(contact.recent) == RECENT_COUNT, "unknown means keep"
+
+
+def test_that_a_conversation_was_superseded_is_remembered_for_a_day() -> None:
+    contact = Contact("t", superseded={uid("c1"): T0}, touched_ms=T0)
+    assert not forgettable(contact, 10**9, T0 + 2 * IDLE_MS)
+    assert forgettable(contact, 10**9, T0 + SUPERSEDED_MS)
 
 
 def test_a_contact_with_a_window_is_never_forgotten() -> None:

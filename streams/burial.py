@@ -1,0 +1,96 @@
+"""Records that end in the collecting stage: a dead letter, and an outcome with an alert (pure).
+
+"Dead" is never silent (spec/dispatch.md): somebody is told, and `rajada why` finds the record. One that
+names no event of its own is named by its place in the log, so that telling it twice is telling it once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID, uuid5
+
+import msgspec
+
+from schemas.codec import encode_outcome
+from schemas.dead import Cause, dead_headers
+from schemas.records import Alert, EventOutcome, Outcome
+from streams.closing import DEAD_TITLE
+from streams.events import Event
+from streams.identifiers import JOB_NAMESPACE, NIL
+from streams.ports import Item
+from streams.transport import Record
+
+UNREADABLE_TITLE: Final = "Um evento chegou em um formato que não pode ser lido"
+_PLACES: Final = UUID(str(uuid5(JOB_NAMESPACE, "records by their place")))
+
+
+@dataclass(frozen=True, slots=True)
+class Burial:
+    """What is sent for a record that dies."""
+
+    event_id: str
+    letter: Item
+    outcome: Item
+
+
+def bury(record: Record, cause: Cause, event: Event | None, topic_id: str, now_ms: int) -> Burial:
+    """The dead letter and the outcome of a record; `event` where it could be read.
+
+    The outcome of a readable one has sequence number 0: whatever else comes of that event wins over it, since
+    a hand-made copy under a wrong key says nothing of the original.
+    """
+    event_id = event.event_id if event else _named_by_place(record, topic_id)
+    outcome = Outcome(
+        organization_id=event.organization_id if event else NIL,
+        contact_id=event.contact_id if event else None,
+        at_ms=now_ms,
+        stage="collect",
+        events=(
+            EventOutcome(
+                event_id=event_id,
+                replay=event.replay if event else 0,
+                seq=0,
+                attempts=event.attempts if event else 0,
+            ),
+        ),
+        status="dead",
+        outcome=cause.reason,
+        last_error=cause.message[:300],
+        facts=_place(record),
+        alert=_alert(record, cause, event_id, event is not None),
+    )
+    headers = dead_headers(record, replace(cause, event_id=event_id), now_ms)
+    key = event.key if event else f"{NIL}:{event_id}".encode()
+    return Burial(
+        event_id,
+        letter=(record.key, record.value, -1, headers),
+        outcome=(key, encode_outcome(outcome), -1, None),
+    )
+
+
+def _named_by_place(record: Record, topic_id: str) -> str:
+    return str(uuid5(_PLACES, f"{topic_id}/{record.topic}/{record.partition}/{record.offset}"))
+
+
+def _place(record: Record) -> str:
+    place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    return msgspec.json.encode({"record": place}).decode()
+
+
+def _alert(record: Record, cause: Cause, event_id: str, readable: bool) -> Alert:
+    told = (
+        "Um cliente escreveu e pode não ter recebido resposta da IA. Abra a conversa e responda, "
+        "depois peça ao suporte que verifique a causa."
+        if readable
+        else "Talvez um cliente não tenha recebido resposta. Peça ao suporte que veja o registro em "
+        "dispatch.dead e quem o produziu."
+    )
+    where = f"{record.topic} [{record.partition}] offset {record.offset}"
+    return Alert(
+        kind="event_dead",
+        title=DEAD_TITLE if readable else UNREADABLE_TITLE,
+        body=f"{told}\n\nDetalhe técnico: {cause.reason}, {where}. {cause.message[:300]}",
+        ref_kind="event_log" if readable else None,
+        ref_id=event_id if readable else None,
+    )
