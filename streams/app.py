@@ -154,11 +154,18 @@ class Worker:
     async def own(self, owned: set[int]) -> None:
         """These partitions are ours and recovered: close their windows from now on."""
         self._source.attach(self._app.consumer)
-        self._app.consumer.on_log_remade = _remade
+        self._app.consumer.on_log_remade = self.look_again
         await self._source.identify()
         self._flusher.own(owned)
         _report(None)
         log.info("partitions_owned", partitions=sorted(owned), contacts=len(self._contacts))
+
+    async def look_again(self, topic: str) -> None:
+        """A log is about to be read from its start: are its offsets still those that the contacts know?"""
+        try:
+            await self._source.identify()
+        except SourceTopicRemade as error:
+            end_process(error)
 
     async def give_up(self) -> None:
         """The partitions are going: finish what is under way."""
@@ -201,11 +208,6 @@ def _data_folder(settings: Settings) -> Path:
 def _report(reason: str | None) -> None:
     """Readiness: None = ready, else what the worker waits for."""
     status.report("worker", "waiting" if reason else "ready", reason or "")
-
-
-def _remade(topic: str) -> None:
-    """The log of a topic was cut or made anew: what we know of its offsets is void."""
-    end_process(SourceTopicRemade(f"the log of {topic} was cut or made again; the next worker reads it anew"))
 
 
 def _ended(task: asyncio.Task[None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Final
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
@@ -62,22 +63,23 @@ class SourceTopic:
         return self._topic_id
 
     async def identify(self) -> None:
-        """Ask Kafka for the topic's id; done at every assignment, since a topic can be made anew."""
-        self._topic_id = await asyncio.to_thread(self._describe)
+        """Ask Kafka for the topic's id, at every assignment; raises SourceTopicRemade when it changed."""
+        topic_id = await asyncio.to_thread(self._describe)
+        if self._topic_id and topic_id != self._topic_id:
+            raise SourceTopicRemade(
+                f"the topic {self._topic} was deleted and made again; this worker ends, and the next one "
+                "reads the new topic from its start"
+            )
+        self._topic_id = topic_id
 
     async def watch(self) -> None:
         """Look at the topic's id for ever; raises SourceTopicRemade when it is another one."""
         while True:
             await asyncio.sleep(WATCH_S)
-            try:
-                topic_id = await asyncio.to_thread(self._describe)
-            except (KafkaException, TimeoutError, SourceTopicMissing):
-                continue  # away, or just being made: the next look tells
-            if self._topic_id and topic_id != self._topic_id:
-                raise SourceTopicRemade(
-                    f"the topic {self._topic} was deleted and made again; this worker ends, and the next one "
-                    "reads the new topic from its start"
-                )
+            if self._topic_id:
+                # away, or just being made: the next look tells
+                with contextlib.suppress(KafkaException, TimeoutError, SourceTopicMissing):
+                    await self.identify()
 
     async def outcomes_end(self, partition: int) -> int:
         """The end of a partition of the outcomes topic, asked now."""

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 import structlog
@@ -29,8 +38,8 @@ class Delivery(driver.Consumer):
     holes: int = 0
     """Offsets that were passed without a record."""
 
-    on_log_remade: Callable[[str], None] | None = None
-    """Called with a topic's name before its log, cut or made anew, is read from its start."""
+    on_log_remade: Callable[[str], Awaitable[None]] | None = None
+    """Awaited with a topic's name before its log, cut or made anew, is read from its start."""
 
     _thread: ConsumerThread
 
@@ -171,7 +180,7 @@ class Delivery(driver.Consumer):
         elif expected > end:
             log.critical("the log was cut or made anew, reading it again", tp=str(tp), end=end, at=expected)
             if self.on_log_remade is not None:
-                self.on_log_remade(tp.topic)
+                await self.on_log_remade(tp.topic)
             await self.seek_wait({tp: first})
         elif self.ledger.accept(epoch, tp, expected, first, []) is not None:
             log.critical("deleted before they were read", tp=str(tp), start=expected, end=first)
