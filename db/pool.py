@@ -1,6 +1,6 @@
 """Connections to Postgres: pools with names and time limits, and which errors mean "the database is away".
 
-Pools are handed out closed: open them with `async with pool` (or `with pool`), so that nothing connects
+Pools are handed out closed: open them with `async with pool`, so that nothing connects
 at import or construction.
 """
 
@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 AsyncPool = AsyncConnectionPool[AsyncConnection[tuple[Any, ...]]]
-SyncPool = ConnectionPool[Connection[tuple[Any, ...]]]
 
 _AWAY_CLASSES = ("08", "57P", "53")
 
@@ -89,28 +88,6 @@ def async_pool(
         autocommit: each statement its own transaction.
     """
     return AsyncConnectionPool(
-        conninfo_for(url, name, {"statement_timeout": str(statement_timeout_ms)}),
-        kwargs={"autocommit": autocommit},
-        name=name,
-        min_size=min_size,
-        max_size=max_size,
-        timeout=timeout_s,
-        open=False,
-    )
-
-
-def sync_pool(
-    url: str,
-    *,
-    name: str,
-    min_size: int = 1,
-    max_size: int = 4,
-    timeout_s: float = 5.0,
-    statement_timeout_ms: int = 30_000,
-    autocommit: bool = True,
-) -> SyncPool:
-    """A pool for threads, not yet open; the arguments are those of `async_pool`."""
-    return ConnectionPool(
         conninfo_for(url, name, {"statement_timeout": str(statement_timeout_ms)}),
         kwargs={"autocommit": autocommit},
         name=name,

@@ -28,7 +28,7 @@ from db.confirmations import Confirmations, Transaction
 from db.outlet import Acknowledge, KafkaNotReady, Obituary, Outlet, SendFailed
 from db.pgoutput import Begin, Commit, Insert, Other, Relation, decode
 from db.pool import conninfo_for, is_away
-from db.publisher import Origin, RowShape
+from db.publisher import Origin, Publisher, RowShape
 from db.queries import load
 from db.replication import TABLE, drop, ensure_publication, ensure_slot, slot_status
 from db.replication_stream import Change, Keepalive, ReplicationStream, SlotBusy, SlotGone
@@ -77,7 +77,8 @@ def run_relay(
     Raises:
         RajadaError: what waiting can't cure (not migrated, names taken, settings of the server).
     """
-    Relay(url, bootstrap, settings, obituary=obituary).run(stop)
+    publisher: Publisher = Relay(url, bootstrap, settings, obituary=obituary)
+    publisher.run(stop)
 
 
 class Relay:

@@ -27,9 +27,9 @@ REASONS: Final[Mapping[str, Reason]] = {
         "The event had its outcome already (it was sent or published again); nothing changes.",
     ),
     "org_not_operating": Reason(
-        "the organization is not active",
+        "the organization is not active here",
         "The AI answers only for organizations whose status is exactly `active`.",
-        "Set the organization's status to active.",
+        "Set its status to active; if there is no such organization here, correct who writes the event.",
     ),
     "org_external_dispatch": Reason(
         "another system answers",
@@ -98,7 +98,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "unknown_schema": Reason(
         "written with an unknown schema",
         "The record was written with an Avro schema that this version does not know.",
-        "Upgrade Rajada, then requeue the dead letter.",
+        "Upgrade Rajada, then produce the dead letter again (its bytes are whole).",
     ),
     "bad_avro": Reason("broken Avro", "The record claims to be Avro, but its bytes do not fit the schema."),
     "not_avro": Reason("not Avro", "An outcome on the topic is not Avro: another program writes there."),
@@ -110,12 +110,12 @@ REASONS: Final[Mapping[str, Reason]] = {
     "record_too_large": Reason(
         "larger than the topic allows",
         "The event's row is above the topic's max.message.bytes; the row itself has it all.",
-        "Raise max.message.bytes of the topic and requeue, or answer by hand.",
+        "Raise max.message.bytes of the topic and produce it again, or answer by hand.",
     ),
     "refused_by_postgres": Reason(
         "Postgres refuses the outcome",
         "The outcome could not be written to the CRM's tables.",
-        "Look at the dead letter's message, correct the tables, requeue it.",
+        "Look at the dead letter's message, correct the tables, produce it again.",
     ),
     # -- failures of a decision, and deaths
     "contact_missing": Reason(

@@ -230,7 +230,7 @@ def test_a_stop_says_what_was_seen_and_what_to_do() -> None:
     assert (step.level, step.outcome, step.title) == (
         "stop",
         "org_not_operating",
-        "the organization is not active",
+        "the organization is not active here",
     )
     for line in (
         "replay 5",
@@ -238,7 +238,7 @@ def test_a_stop_says_what_was_seen_and_what_to_do() -> None:
         "age: 1 min 30 s",
         "is group: none",
         "warning: a photo or an audio was not read in time: answered without it",
-        "→ Set the organization's status to active.",
+        "→ Set its status to active; if there is no such organization here, correct who writes the event.",
     ):
         assert line in step.details
 
