@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise, product
 
 from hypothesis import given, settings
@@ -73,6 +74,8 @@ actions = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.sampled_from(CONTACTS), st.sampled_from(["c1", "c2"])),
         st.tuples(st.just("pass"), st.integers(0, 6_000)),
+        st.tuples(st.just("repeat"), st.integers(0, 40)),
+        st.tuples(st.just("late"), st.sampled_from(CONTACTS), st.integers(0, 20_000)),
         st.tuples(st.just("collect"), st.integers(1, 4)),
         st.tuples(st.just("commit")),
         st.tuples(st.just("step")),
@@ -91,6 +94,14 @@ async def live(world: World, script: list[tuple]) -> None:
                 contact, conversation = arguments
                 write(world, f"e{names}", contact, f"{conversation} of {contact}")
                 names += 1
+            elif what == "late":  # committed a while ago, published only now
+                contact, behind = arguments
+                write(world, f"e{names}", contact, f"c1 of {contact}", at=world.now_ms - behind)
+                names += 1
+            elif what == "repeat":  # the publisher sends a record again
+                if world.log:
+                    again = world.log[arguments[0] % len(world.log)]
+                    world.log.append(replace(again, offset=len(world.log)))
             elif what == "pass":
                 world.now_ms += arguments[0]
             elif what == "collect":
@@ -125,7 +136,7 @@ def check(world: World) -> None:
     assert told == set(homes), "every event has its outcome"
     times = {json.loads(record.value or b"{}")["id"]: record.timestamp for record in world.log}
     for job in content.values():
-        assert job.created_at_ms > min(times[one.event_id] for one in job.events) + world.rule.length_ms - 1
+        assert job.created_at_ms >= min(times[one.event_id] for one in job.events) + world.rule.length_ms
     assert world.sent_without_fence == 0
 
 
