@@ -13,7 +13,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings as hypothesis_settings
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+# A busy machine is no failure: examples are bounded in number, not in time.
+hypothesis_settings.register_profile("house", deadline=None)
+hypothesis_settings.load_profile("house")
 
 
 @pytest.fixture(scope="session")
