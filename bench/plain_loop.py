@@ -27,9 +27,10 @@ from schemas.codec import encode_job, encode_outcome
 from settings import Settings, get_settings
 from streams import topics
 from streams.agenda import MAX_DUE
-from streams.closing import freeze, key_parts, sent_of
+from streams.asking import question_of
+from streams.closing import freeze, sent_of
 from streams.contact import Contact, Window, encode_contact
-from streams.decide import AskedEvent, Decision, Enqueue, Question, Stop
+from streams.decide import Decision, Enqueue, Question, Stop
 from streams.decider import DatabaseDecider
 from streams.events import Event, read_event
 from streams.facts import FactReader
@@ -219,18 +220,10 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 
 def _question(due: Due) -> Question:
     key, _, contact, window = due
-    organization_id, contact_id = key_parts(key)
-    return Question(
-        organization_id=organization_id,
-        conversation_id=window.conversation_id,
-        contact_id=contact_id,
-        channel_session_id=window.events[-1].session_id,
-        events=tuple(
-            AskedEvent(member.event_id, member.message_id, member.time_ms, member.replay)
-            for member in window.events
-        ),
+    return question_of(
+        key,
+        window,
         now_ms=time.time_ns() // 1_000_000,
-        deadline_ms=window.deadline_ms,
         superseded_since_ms=contact.superseded.get(window.conversation_id),
         max_wait_ms=30_000,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 import msgspec
 
@@ -22,7 +22,7 @@ from streams.ports import Item
 from streams.transport import Record
 
 UNREADABLE_TITLE: Final = "Um evento chegou em um formato que não pode ser lido"
-_PLACES: Final = UUID(str(uuid5(JOB_NAMESPACE, "records by their place")))
+_PLACES: Final = uuid5(JOB_NAMESPACE, "records by their place")
 
 
 @dataclass(frozen=True, slots=True)

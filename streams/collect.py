@@ -45,8 +45,8 @@ def _hash(key: bytes) -> int:
 class Collector:
     """Takes in batches of one partition each, in order.
 
-    `opened(key, partition, window)` is told of every window that opens or fills up; `seen(partition, ms)` of
-    the newest event time.
+    `on_window(key, partition, window)` is told of every window that opens or fills up,
+    `on_progress(partition, ms)` of the newest event time.
     """
 
     def __init__(

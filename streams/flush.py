@@ -19,12 +19,12 @@ from schemas.codec import encode_job, encode_outcome
 from schemas.records import RunBy
 from streams import topics
 from streams.agenda import Agenda, Clocks, Due
-from streams.closing import fail, freeze, key_parts, retry_outcome, sent_of, wait_for_media
+from streams.asking import question_of
+from streams.closing import fail, freeze, retry_outcome, sent_of, wait_for_media
 from streams.contact import Window
 from streams.counting import Tally
 from streams.decide import (
     SUPERSEDED,
-    AskedEvent,
     DatabaseAway,
     Decision,
     Emptied,
@@ -205,22 +205,12 @@ class Flusher:
             self._deciding = None
 
     def _question(self, due: Due) -> Question:
-        window, contact = due.window, due.contact
-        organization_id, contact_id = key_parts(due.key)
-        return Question(
-            organization_id=organization_id,
-            conversation_id=window.conversation_id,
-            contact_id=contact_id,
-            channel_session_id=window.events[-1].session_id,
-            events=tuple(
-                AskedEvent(member.event_id, member.message_id, member.time_ms, member.replay)
-                for member in window.events
-            ),
+        return question_of(
+            due.key,
+            due.window,
             now_ms=self._clocks.wall_ms(),
-            deadline_ms=window.deadline_ms,
-            superseded_since_ms=contact.superseded.get(window.conversation_id),
-            max_wait_ms=window.max_wait_ms or self._max_wait_ms,
-            again=window.again,
+            superseded_since_ms=due.contact.superseded.get(due.window.conversation_id),
+            max_wait_ms=self._max_wait_ms,
         )
 
     def _apply(self, due: Due, decision: Decision) -> None:

@@ -12,7 +12,7 @@ import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psycopg
@@ -23,11 +23,11 @@ from db.pool import AsyncPool, async_pool
 from settings import Settings
 from sinks.alerts import raise_alerts
 from sinks.apply import alerts_of
+from streams.asking import question_of
 from streams.closing import fail, sent_of
 from streams.contact import Contact, Window
 from streams.decide import (
     CONTACT_MISSING,
-    AskedEvent,
     Decision,
     Enqueue,
     Facts,
@@ -202,19 +202,9 @@ def _earlier(event: Event) -> Event:
 
 
 def _question(key: bytes, window: Window) -> Question:
-    organization_id, _, contact_id = key.decode().partition(":")
-    return Question(
-        organization_id=organization_id,
-        conversation_id=window.conversation_id,
-        contact_id=contact_id,
-        channel_session_id=window.events[-1].session_id,
-        events=tuple(
-            AskedEvent(member.event_id, member.message_id, member.time_ms, member.replay)
-            for member in window.events
-        ),
-        now_ms=time.time_ns() // 1_000_000,
-        deadline_ms=min(window.deadline_ms, time.time_ns() // 1_000_000),
-    )
+    now_ms = time.time_ns() // 1_000_000
+    asked = question_of(key, window, now_ms=now_ms, superseded_since_ms=None, max_wait_ms=30_000)
+    return replace(asked, deadline_ms=min(window.deadline_ms, now_ms))
 
 
 def _bury(connection: Connection, windows: Sequence[tuple[bytes, Window]]) -> None:
