@@ -79,6 +79,7 @@ journal = os.open(FOLDER / f"processed-{WORKER}.txt", os.O_WRONLY | os.O_CREAT |
 owned: set[int] = set()
 touched: dict[bytes, int] = {}
 idle = asyncio.Event()
+idle.set()  # a worker may be stopped before its announcer has begun
 
 
 def note(kind: bytes, offsets: Sequence[tuple[int, int]]) -> None:
@@ -159,11 +160,13 @@ async def announce() -> None:
 async def announcer() -> None:
     """Announce while partitions are owned."""
     while True:
-        idle.set()
         await asyncio.sleep(PAUSE)
         if owned and touched:
             idle.clear()
-            await announce()
+            try:
+                await announce()
+            finally:
+                idle.set()
 
 
 async def counters() -> None:

@@ -13,7 +13,7 @@ from faust.types import TP
 
 from .batches import Record
 from .delivery import Delivery
-from .failure import FenceRefused, LeaseLost, TransportError, end_process
+from .failure import FenceRefused, LeaseLost, TransportError, end_process, waiting_tasks
 from .fetching import ChangelogMissing
 from .ledger import Batch
 from .table import Table
@@ -118,6 +118,7 @@ class Consumer(Delivery):
                     await table.give_up()
                 await self.app.producer.flush()
         except TimeoutError:
+            log.error("work at a rebalance doesn't end", waiting=waiting_tasks())
             end_process(DrainTimeout(f"work at a rebalance took more than {timeout:.0f} s"))
         except asyncio.CancelledError:
             raise

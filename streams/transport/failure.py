@@ -56,6 +56,19 @@ def end_process(error: BaseException) -> NoReturn:
     os._exit(EXIT_CODE)
 
 
+def waiting_tasks() -> list[str]:
+    """Where each task of this loop waits, innermost call last (for the log of a process that hangs)."""
+    found = []
+    for task in asyncio.all_tasks():
+        calls: list[str] = []
+        awaited: object = task.get_coro()
+        while (frame := getattr(awaited, "cr_frame", None)) is not None and len(calls) < 12:
+            calls.append(f"{getattr(awaited, '__qualname__', '?')}:{frame.f_lineno}")
+            awaited = getattr(awaited, "cr_await", None)
+        found.append(" > ".join(calls))
+    return sorted(found)
+
+
 def vital(function: Callable[A, Awaitable[T]]) -> Callable[A, Awaitable[T]]:
     """For loops that work beside the streams (timers, writers): an exception in them ends the process."""
 

@@ -214,7 +214,10 @@ class Table(faust.Table, Generic[V]):
         """Check that the state is whole and tell those who wait for it."""
         try:
             async with self._turn:
-                if self._recovering != self._assignment or not await self._is_recovered():
+                # Faust says so, too, when a stop cuts the reading short
+                if self.app.should_stop or self._recovering != self._assignment:
+                    return
+                if not await self._is_recovered():
                     return
                 self._recovering = None
                 await self._claim()
