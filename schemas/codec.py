@@ -16,7 +16,7 @@ from msgspec import structs
 
 from schemas.errors import BadAvro, NotAvro, UnknownSchema
 from schemas.history import Version, as_json, versions
-from schemas.records import Job, Outcome
+from schemas.records import Command, Job, Outcome
 
 MAGIC = b"\xc3\x01"
 """First two bytes of Avro's single-object encoding; JSON text never starts with them."""
@@ -78,8 +78,10 @@ class _Line:
         return UnknownSchema(fingerprint)
 
 
-_LINES = tuple(_Line(record, versions(record)) for record in ("Job", "Outcome", "DispatchRequested"))
-_JOB, _OUTCOME, _EVENT = _LINES
+_LINES = tuple(
+    _Line(record, versions(record)) for record in ("Job", "Outcome", "DispatchRequested", "Command")
+)
+_JOB, _OUTCOME, _EVENT, _COMMAND = _LINES
 
 
 def _typed(line: _Line, record_type: type[RecordT], data: bytes) -> RecordT:
@@ -158,3 +160,13 @@ def encode_event(row: Mapping[str, object]) -> bytes:
 def decode_event(data: bytes) -> dict[str, object]:
     """A source event as the same dict that the JSON of the CDC row gives; errors as `decode_job`."""
     return _EVENT.decode(data)
+
+
+def encode_command(command: Command) -> bytes:
+    """A command as bytes for `dispatch.control`."""
+    return _COMMAND.encode(structs.asdict(command))
+
+
+def decode_command(data: bytes) -> Command:
+    """A command from bytes; NotAvro, UnknownSchema or BadAvro when they are none."""
+    return _typed(_COMMAND, Command, data)

@@ -16,7 +16,12 @@ import avro.schema
 
 _FOLDER = Path(__file__).parent
 
-CURRENT_FILES = {"Job": "job.avsc", "Outcome": "outcome.avsc", "DispatchRequested": "event.avsc"}
+CURRENT_FILES = {
+    "Job": "job.avsc",
+    "Outcome": "outcome.avsc",
+    "DispatchRequested": "event.avsc",
+    "Command": "command.avsc",
+}
 """Record name → the file that holds its current schema."""
 
 

@@ -85,5 +85,30 @@ class Outcome(Struct, frozen=True, gc=False, kw_only=True):
     job: Job | None = None
     """The whole job, when the outcome is about one."""
     job_status: str | None = None
-    """pending, running, done, failed or dead."""
+    """pending, running, done, failed, dead or held."""
     alert: Alert | None = None
+    result: str | None = None
+    """JSON object, as text: what the job's handler gave back, such as a provider's message id."""
+
+
+Action = Literal["cancel", "run_now", "hold", "release", "requeue", "pause", "resume", "recover", "forget"]
+"""What a command orders (spec/jobs.md, "States")."""
+
+
+class Command(Struct, frozen=True, gc=False, kw_only=True):
+    """An order to one job, or (pause, resume) to all jobs of an organization or of everybody."""
+
+    id: str
+    """The same command twice is carried out once."""
+    at_ms: int
+    action: Action
+    organization_id: str | None = None
+    """`pause` and `resume`: None = every organization."""
+    job_id: str | None = None
+    """None for `pause`, `resume` and `forget`."""
+    reason: str | None = None
+    issued_by: str | None = None
+    replay: int = 0
+    """`requeue`: the number of its run."""
+    job: bytes | None = None
+    """`requeue`: the value of the job's record as it was."""

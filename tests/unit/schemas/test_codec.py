@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from schemas.codec import (
     HEADER_BYTES,
     _Line,
+    decode_command,
     decode_event,
     decode_job,
     decode_outcome,
@@ -43,6 +44,7 @@ outcomes = st.builds(
     events=st.lists(event_outcomes, max_size=5).map(tuple), status=texts, outcome=st.none() | texts,
     job_id=st.none() | texts, last_error=st.none() | texts, next_attempt_at_ms=st.none() | longs,
     facts=st.none() | texts, job=st.none() | jobs, job_status=st.none() | texts, alert=st.none() | alerts,
+    result=st.none() | texts,
 )  # fmt: skip
 
 JOB = Job(
@@ -135,6 +137,7 @@ def test_any_bytes_after_a_known_header_decode_or_say_that_they_cannot(body: byt
         ("Outcome", decode_outcome),
         ("Job", decode_job),
         ("DispatchRequested", decode_event),
+        ("Command", decode_command),
     ):
         header = b"\xc3\x01" + versions(record)[-1].fingerprint
         try:

@@ -6,15 +6,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from schemas.codec import decode_event, decode_job, decode_outcome
+from schemas.codec import decode_command, decode_event, decode_job, decode_outcome
 from schemas.evolution import incompatibilities, problems
 from schemas.history import CURRENT_FILES, Version, current_text, versions
-from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
+from schemas.records import Alert, Command, EventOutcome, EventRef, Job, Outcome
 
 GOLDEN = Path(__file__).parent / "golden"
 """`<Record>-<version>.json`: bytes as they stand on a topic, and what they decode to. Only added to."""
 
-DECODE = {"Job": decode_job, "Outcome": decode_outcome, "DispatchRequested": decode_event}
+DECODE = {
+    "Job": decode_job,
+    "Outcome": decode_outcome,
+    "DispatchRequested": decode_event,
+    "Command": decode_command,
+}
 
 
 @pytest.mark.parametrize("record", CURRENT_FILES)
@@ -49,7 +54,7 @@ def test_the_job_inside_an_outcome_is_the_job_of_the_jobs_topic() -> None:
     assert embedded == alone, "copy the changed Job into schemas/outcome.avsc too"
 
 
-@pytest.mark.parametrize("record_type", [Job, Outcome, EventRef, EventOutcome, Alert])
+@pytest.mark.parametrize("record_type", [Job, Outcome, EventRef, EventOutcome, Alert, Command])
 def test_the_python_types_have_the_fields_of_the_schema(record_type: type[msgspec.Struct]) -> None:
     name = record_type.__name__
     found: dict[str, list[str]] = {}
@@ -67,6 +72,7 @@ def test_the_python_types_have_the_fields_of_the_schema(record_type: type[msgspe
 
     walk(json.loads(current_text("Outcome")))
     walk(json.loads(current_text("Job")))
+    walk(json.loads(current_text("Command")))
     assert list(record_type.__struct_fields__) == found[name]
 
 
