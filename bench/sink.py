@@ -29,8 +29,9 @@ from psycopg.conninfo import make_conninfo
 from db.migrate import migrate
 from schemas.codec import encode_outcome
 from schemas.records import EventOutcome, EventRef, Job, Outcome
+from schemas.topic_names import DEAD, OUTCOMES
 from settings import Settings
-from sinks.outcomes import DEAD_LETTERS, OUTCOMES, run_sink
+from sinks.outcomes import run_sink
 
 CONTACTS = 2_000
 EVENTS_A_WINDOW = 3
@@ -61,7 +62,7 @@ def prepared(partitions: int) -> Iterator[Bench]:
     name = f"bench_{uuid.uuid4().hex[:10]}"
     settings = Settings(topic_prefix=f"{name}.", partitions=partitions)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    topics = [settings.topic(OUTCOMES), settings.topic(DEAD_LETTERS)]
+    topics = [settings.topic(OUTCOMES), settings.topic(DEAD)]
     for future in admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():
         future.result(30)
     with psycopg.connect(admin_url, autocommit=True) as connection:

@@ -19,19 +19,12 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from db.publisher import EVENT_TYPES, EventRecord
+from db.publisher import EVENT_TYPES, TOO_LARGE, EventRecord
 from schemas.dead import Cause, Header, dead_headers
+from schemas.topic_names import DEAD, OUTCOMES
 from settings import RajadaError, Settings
 
 log = structlog.get_logger(__name__)
-
-DEAD: Final = "dispatch.dead"
-"""The dead letters' topic, as in streams.topics."""
-
-TOO_LARGE: Final = "record_too_large"
-
-OUTCOMES: Final = "dispatch.outcomes"
-"""The outcomes' topic, as in streams.topics."""
 
 Acknowledge = Callable[[], None]
 Obituary = Callable[[EventRecord, int], bytes]

@@ -25,10 +25,14 @@ import orjson
 
 from db.column_values import JsonValue, Reader, reader
 from db.pgoutput import Column
+from schemas.topic_names import GROUP_LINKS, SOURCE
 from settings import RajadaError
 
-EVENT_TYPES: Final = ("ai_agent.dispatch_requested", "group_link.dispatch_requested")
+EVENT_TYPES: Final = (SOURCE, GROUP_LINKS)
 """The published event types; each goes to the topic of the same name."""
+
+TOO_LARGE: Final = "record_too_large"
+"""Why an event is dead whose record is above its topic's limit."""
 
 Header = tuple[str, bytes]
 Operation = Literal["c", "r"]

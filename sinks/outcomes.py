@@ -16,6 +16,7 @@ import structlog
 import status
 from schemas.codec import decode_outcome
 from schemas.errors import BadAvro, NotAvro, Undecodable, UnknownSchema
+from schemas.topic_names import DEAD, OUTCOMES
 from settings import Settings
 from sinks.batch import End, Record, Taken
 from sinks.failures import PositionMoved, Refused, Unavailable
@@ -25,8 +26,6 @@ from sinks.writer import Writer
 
 log = structlog.get_logger(__name__)
 
-OUTCOMES: Final = "dispatch.outcomes"
-DEAD_LETTERS: Final = "dispatch.dead"
 GROUP: Final = "rajada-sink"
 NAME: Final = "sink"
 """The process' name in `rajada status`."""
@@ -68,7 +67,7 @@ def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event
     )
     try:
         with Writer(url) as writer:
-            graveyard = Graveyard(bootstrap, topic=settings.topic(DEAD_LETTERS))
+            graveyard = Graveyard(bootstrap, topic=settings.topic(DEAD))
             _Sink(topic, intake, writer, graveyard, stop).run()
     finally:
         intake.close()

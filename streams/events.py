@@ -14,9 +14,10 @@ import msgspec
 
 from schemas.codec import decode_event, is_single_object
 from schemas.errors import Undecodable, UnknownSchema
+from schemas.topic_names import SOURCE
 from streams.identifiers import all_canonical, canonical_row_id, canonical_uuid
 
-EVENT_TYPE: Final = "ai_agent.dispatch_requested"
+EVENT_TYPE: Final = SOURCE
 
 MOST_ATTEMPTS: Final = 1_000
 """A count above it says no more than that there were many; the row's column and Avro's int end somewhere."""

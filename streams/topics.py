@@ -14,22 +14,21 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from schemas.topic_names import APP_ID as APP_ID
+from schemas.topic_names import CONTACTS_CHANGELOG as CONTACTS_CHANGELOG
+from schemas.topic_names import CONTACTS_TABLE as CONTACTS_TABLE
+from schemas.topic_names import CONTROL as CONTROL
+from schemas.topic_names import DEAD as DEAD
+from schemas.topic_names import DELAY as DELAY
+from schemas.topic_names import GROUP_LINKS as GROUP_LINKS
+from schemas.topic_names import JOBS as JOBS
+from schemas.topic_names import OUTCOMES as OUTCOMES
+from schemas.topic_names import PARKING as PARKING
+from schemas.topic_names import RECONCILIATION as RECONCILIATION
+from schemas.topic_names import SOURCE as SOURCE
 from settings import RajadaError, Settings
 
 log = structlog.get_logger(__name__)
-
-SOURCE = "ai_agent.dispatch_requested"
-GROUP_LINKS = "group_link.dispatch_requested"
-JOBS = "dispatch.jobs"
-CONTROL = "dispatch.control"
-OUTCOMES = "dispatch.outcomes"
-DEAD = "dispatch.dead"
-PARKING = "dispatch.parking"
-DELAY = "dispatch.delay"
-RECONCILIATION = "conect-whatsapp-reconciliation-queue"
-CONTACTS_TABLE = "contacts"
-APP_ID = "rajada-dispatch"
-CONTACTS_CHANGELOG = f"{APP_ID}-{CONTACTS_TABLE}-changelog"
 
 DAY_MS = 24 * 3600 * 1000
 TIERS_MS = {

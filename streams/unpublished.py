@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from db.publisher import EventRecord
+from db.publisher import TOO_LARGE, EventRecord
 from schemas.codec import encode_outcome
 from schemas.records import Alert, EventOutcome, Outcome
 from streams.closing import DEAD_TITLE
@@ -18,7 +18,6 @@ from streams.events import EVENT_TYPE
 from streams.identifiers import canonical_uuid
 
 STAGE: Final = "publish"
-TOO_LARGE: Final = "record_too_large"
 GROUP_LINK_TITLE: Final = "Um link de grupo deixou de ser enviado"
 
 

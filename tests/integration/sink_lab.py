@@ -21,8 +21,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import status
 from schemas.codec import encode_outcome
 from schemas.records import EventOutcome, EventRef, Job, Outcome
+from schemas.topic_names import DEAD, OUTCOMES
 from settings import Settings
-from sinks.outcomes import DEAD_LETTERS, OUTCOMES, run_sink
+from sinks.outcomes import run_sink
 
 PARTITIONS = 4
 
@@ -56,7 +57,7 @@ class Lab:
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
         self.producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 1})
         self.outcomes = self.settings.topic(OUTCOMES)
-        self.dead = self.settings.topic(DEAD_LETTERS)
+        self.dead = self.settings.topic(DEAD)
         self.create(self.outcomes, PARTITIONS)
         self.create(self.dead, PARTITIONS)
         self.execute("INSERT INTO organizations (id) VALUES (%s)", self.organization)

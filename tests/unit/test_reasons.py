@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from db.outlet import TOO_LARGE
+from db.publisher import TOO_LARGE
 from ops.reasons import REASONS, STATES, WARNINGS, as_markdown, reason
 from schemas.errors import Undecodable
 from sinks.outcomes import _REASONS as SINK_REASONS

@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from db.outlet import DEAD, OUTCOMES
 from db.publisher import EVENT_TYPES
 from db.relay import run_relay
+from schemas.topic_names import DEAD, OUTCOMES
 from settings import Settings
 from streams.unpublished import outcome_of_too_large
 

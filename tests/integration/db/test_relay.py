@@ -13,10 +13,10 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from db.migrate import migrate
-from db.outlet import DEAD, OUTCOMES
 from db.relay import run_relay
 from db.replication import drop, slot_status
 from schemas.codec import decode_outcome
+from schemas.topic_names import DEAD, OUTCOMES
 from settings import Settings
 from tests.integration.db.conftest import (
     DEAD_MAX_BYTES,
