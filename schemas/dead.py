@@ -59,6 +59,7 @@ class Cause:
     message: str
     event_id: str | None = None
     attempt: int | None = None
+    job_id: str | None = None
 
 
 def dead_headers(origin: Origin, cause: Cause, now_ms: int) -> list[Header]:
@@ -76,6 +77,8 @@ def dead_headers(origin: Origin, cause: Cause, now_ms: int) -> list[Header]:
     }
     if cause.event_id is not None:
         ours["event-id"] = cause.event_id.encode()
+    if cause.job_id is not None:
+        ours["job-id"] = cause.job_id.encode()
     if cause.attempt is not None:
         ours["attempt"] = str(cause.attempt).encode()
     had = {name for name, _ in origin.headers}

@@ -112,3 +112,5 @@ class Command(Struct, frozen=True, gc=False, kw_only=True):
     """`requeue`: the number of its run."""
     job: bytes | None = None
     """`requeue`: the value of the job's record as it was."""
+    replays: int = 0
+    """`requeue`: how often it was replayed, this time included (counts towards parking)."""
