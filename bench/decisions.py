@@ -26,8 +26,9 @@ from psycopg.conninfo import make_conninfo
 
 from db.migrate import migrate
 from db.pool import async_pool
-from streams.decide import AskedEvent, Decision, Facts, Question, Rules, Stop, decide
+from streams.decide import Decision, Stop, decide
 from streams.facts import FactReader
+from streams.question import AskedEvent, Facts, Question, Rules
 
 DATABASE = "rajada_bench_decisions"
 FILL = Path(__file__).with_name("decisions_fill.sql")

@@ -30,11 +30,12 @@ from streams.agenda import MAX_DUE
 from streams.asking import question_of
 from streams.closing import freeze, sent_of
 from streams.contact import Contact, Window, encode_contact
-from streams.decide import Decision, Enqueue, Question, Stop
+from streams.decide import Decision, Enqueue, Stop
 from streams.decider import DatabaseDecider
 from streams.events import Event, read_event
 from streams.facts import FactReader
 from streams.lengths import WindowLengths
+from streams.question import Question
 from streams.windows import drop, prune, take_in
 
 NAME = "plain-loop"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streams.closing import key_parts
 from streams.contact import Window
-from streams.decide import AskedEvent, Question
+from streams.question import AskedEvent, Question
 
 
 def question_of(

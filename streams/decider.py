@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from settings import Settings
-from streams.decide import Decision, Facts, Fail, LookAgain, Question, Rules, decide
+from streams.decide import Decision, Fail, LookAgain, decide
 from streams.facts import FactReader, ReadFailure
 from streams.masking import masked
+from streams.question import Facts, Question, Rules
 from streams.skew import ClockSkew
 
 LOOK_AGAIN_MS: Final = 2_000

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import orjson
 
-from streams.decide import Facts, Question, Unreadable
 from streams.eligibility import EligibilityFacts
 from streams.followup import Flow, FollowupFacts, armed_pointers, read_flow
+from streams.question import Facts, Question, Unreadable
 from streams.stored_json import read_stored_json
 
 Row = tuple[Any, ...]

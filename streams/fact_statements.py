@@ -18,8 +18,8 @@ from psycopg.pq import ExecStatus
 
 from db.pool import is_away
 from db.queries import load
-from streams.decide import Question
 from streams.fact_rows import Row
+from streams.question import Question
 
 Statement = Literal["decide_facts", "decide_followup", "decide_eligibility"]
 STATEMENTS: Final[tuple[Statement, ...]] = ("decide_facts", "decide_followup", "decide_eligibility")

@@ -20,7 +20,6 @@ import structlog
 from psycopg import AsyncConnection
 
 from db.pool import AsyncPool, is_away
-from streams.decide import DatabaseAway, Facts, Question, Unreadable
 from streams.fact_rows import (
     Known,
     Row,
@@ -34,6 +33,7 @@ from streams.fact_rows import (
 )
 from streams.fact_statements import STATEMENTS, Statement, alone, cut, pipelined, set_up
 from streams.followup import Flow
+from streams.question import DatabaseAway, Facts, Question, Unreadable
 from streams.slow_windows import SlowWindows
 
 __all__ = ["DatabaseAway", "FactReader", "ReadFailure"]

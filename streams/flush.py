@@ -23,19 +23,9 @@ from streams.asking import question_of
 from streams.closing import fail, freeze, retry_outcome, sent_of, wait_for_media
 from streams.contact import Window
 from streams.counting import Tally
-from streams.decide import (
-    SUPERSEDED,
-    DatabaseAway,
-    Decision,
-    Emptied,
-    Enqueue,
-    Fail,
-    LookAgain,
-    Question,
-    Stop,
-    WaitForMedia,
-)
+from streams.decide import SUPERSEDED, Decision, Emptied, Enqueue, Fail, LookAgain, Stop, WaitForMedia
 from streams.ports import Contacts, Decider, Item, Outbox, Source, Undertaker
+from streams.question import DatabaseAway, Question
 from streams.windows import drop, prune
 
 log = structlog.get_logger(__name__)

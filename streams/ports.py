@@ -12,7 +12,8 @@ from typing import Protocol
 
 from schemas.dead import Header
 from streams.contact import Contact, Window
-from streams.decide import Decision, Question
+from streams.decide import Decision
+from streams.question import Question
 from streams.windows import WindowRule
 
 Item = tuple[bytes | None, bytes | None, int, Sequence[Header] | None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from streams.decide import AskedEvent, Question
+from streams.question import AskedEvent, Question
 from tests.integration.crm_tables import TABLES, TIMES, Row, Tables
 from tests.unit.builders import uid
 

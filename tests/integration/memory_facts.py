@@ -9,10 +9,10 @@ import json
 import math
 from collections.abc import Callable, Iterable
 
-from streams.decide import Facts, Question
 from streams.eligibility import EligibilityFacts
 from streams.fact_rows import NO_FOLLOWUP
 from streams.followup import Flow, FollowupFacts, armed_pointers, read_flow
+from streams.question import Facts, Question
 from tests.integration.crm_tables import Row, Tables
 
 RETURN = "inbound_after_silence"

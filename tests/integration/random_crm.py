@@ -6,7 +6,7 @@ import math
 import random
 from uuid import UUID
 
-from streams.decide import AskedEvent, Question
+from streams.question import AskedEvent, Question
 from tests.integration.crm_tables import Row, Tables
 from tests.integration.memory_facts import LIVE
 

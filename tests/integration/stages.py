@@ -10,9 +10,10 @@ from schemas.records import Outcome
 from settings import Settings
 from sinks.batch import Taken
 from sinks.writer import Writer
-from streams.decide import Decision, Question
+from streams.decide import Decision
 from streams.decider import DatabaseDecider
 from streams.facts import FactReader
+from streams.question import Question
 from tests.unit.worlds import Worker, World
 
 

@@ -17,19 +17,9 @@ import pytest
 import pytest_asyncio
 
 from db.pool import AsyncPool, async_pool
-from streams.decide import (
-    Decision,
-    Emptied,
-    Enqueue,
-    Facts,
-    Fail,
-    LookAgain,
-    Rules,
-    Stop,
-    WaitForMedia,
-    decide,
-)
+from streams.decide import Decision, Emptied, Enqueue, Fail, LookAgain, Stop, WaitForMedia, decide
 from streams.facts import FactReader
+from streams.question import Facts, Rules
 from tests.integration.clinic_state import DAY_S, State, returns_after
 from tests.integration.crm_tables import Connection, crm_database, replace_rows
 from tests.integration.memory_facts import facts_in_memory

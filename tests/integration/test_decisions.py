@@ -26,19 +26,11 @@ from sinks.apply import alerts_of
 from streams.asking import question_of
 from streams.closing import fail, sent_of
 from streams.contact import Contact, Window
-from streams.decide import (
-    CONTACT_MISSING,
-    Decision,
-    Enqueue,
-    Facts,
-    Fail,
-    Question,
-    Rules,
-    decide,
-)
+from streams.decide import CONTACT_MISSING, Decision, Enqueue, Fail, decide
 from streams.events import Event, InvalidPayload, read_event
 from streams.facts import FactReader
 from streams.lengths import WindowLengths
+from streams.question import Facts, Question, Rules
 from streams.windows import WindowRule, take_in
 from tests.integration.crm_tables import Connection, Row, Tables, crm_database, replace_rows
 from tests.integration.memory_facts import facts_in_memory

@@ -14,8 +14,9 @@ import pytest
 import pytest_asyncio
 
 from db.pool import AsyncPool, async_pool
-from streams.decide import Facts, Rules, Stop, decide
+from streams.decide import Stop, decide
 from streams.facts import FactReader
+from streams.question import Facts, Rules
 from tests.integration.crm_tables import Connection, crm_database, replace_rows
 from tests.integration.memory_facts import facts_in_memory
 from tests.integration.random_crm import RandomCrm

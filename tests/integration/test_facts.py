@@ -15,9 +15,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from db.pool import AsyncPool, async_pool
 from db.queries import load
-from streams.decide import AskedEvent, DatabaseAway, Enqueue, Facts, Question, Rules, Unreadable, decide
+from streams.decide import Enqueue, decide
 from streams.fact_statements import parameters
 from streams.facts import FactReader, ReadFailure
+from streams.question import AskedEvent, DatabaseAway, Facts, Question, Rules, Unreadable
 from streams.slow_windows import SPENDS_AFTER
 from tests.integration.crm_tables import Connection, Tables, crm_database, replace_rows
 from tests.integration.slow_network import Network, network_to

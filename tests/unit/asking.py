@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from streams.decide import AskedEvent, Facts, Question, Rules
 from streams.eligibility import EligibilityFacts
 from streams.followup import Flow, FollowupFacts
+from streams.question import AskedEvent, Facts, Question, Rules
 
 NOW_MS = 1_700_000_000_000
 DAY_MS = 86_400_000

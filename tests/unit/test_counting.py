@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.counting import told
-from streams.decide import Decision, Emptied, Enqueue, Fail, LookAgain, Question, Stop, WaitForMedia
+from streams.decide import Decision, Emptied, Enqueue, Fail, LookAgain, Stop, WaitForMedia
+from streams.question import Question
 from tests.unit.builders import event, row, uid
 from tests.unit.worlds import Crash, Decide, Record, Worker, World
 

@@ -7,20 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from streams.decide import (
-    AskedEvent,
-    Decision,
-    Emptied,
-    Enqueue,
-    Facts,
-    Fail,
-    LookAgain,
-    Rules,
-    Stop,
-    Unreadable,
-    WaitForMedia,
-    decide,
-)
+from streams.decide import Decision, Emptied, Enqueue, Fail, LookAgain, Stop, WaitForMedia, decide
+from streams.question import AskedEvent, Facts, Rules, Unreadable
 from tests.unit.asking import (
     ELIGIBLE,
     EVENTS,

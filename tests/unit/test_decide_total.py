@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.decide import AskedEvent, Emptied, Enqueue, Facts, Question, Rules, Unreadable, decide
+from streams.decide import Emptied, Enqueue, decide
 from streams.eligibility import EligibilityFacts, veto
 from streams.followup import FollowupFacts, armed_pointers, read_flow
+from streams.question import AskedEvent, Facts, Question, Rules, Unreadable
 from tests.unit.asking import FINE, NOW_MS, RULES
 from tests.unit.test_decide_stops import named
 

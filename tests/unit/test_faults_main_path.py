@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from streams.contact import Contact
-from streams.decide import Decision, Emptied, Question, WaitForMedia
+from streams.decide import Decision, Emptied, WaitForMedia
 from streams.forget import _forget
 from streams.media import CEILING_MS
+from streams.question import Question
 from streams.windows import WindowRule, take_in
 from tests.unit.builders import event, uid
 from tests.unit.test_freeze_protocol import settle, write

@@ -13,16 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams import topics
-from streams.decide import (
-    DatabaseAway,
-    Decision,
-    Emptied,
-    Fail,
-    LookAgain,
-    Question,
-    Stop,
-    WaitForMedia,
-)
+from streams.decide import Decision, Emptied, Fail, LookAgain, Stop, WaitForMedia
+from streams.question import DatabaseAway, Question
 from streams.windows import WindowRule
 from tests.unit.builders import event, row, uid
 from tests.unit.worlds import CHANGELOG, Crash, Decide, Record, Worker, World, enqueue

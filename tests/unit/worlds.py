@@ -16,9 +16,10 @@ from streams import topics
 from streams.agenda import Clocks
 from streams.collect import Collector
 from streams.contact import Contact, Window, decode_contact, encode_contact
-from streams.decide import Decision, Enqueue, Question
+from streams.decide import Decision, Enqueue
 from streams.flush import Flusher
 from streams.ports import Item
+from streams.question import Question
 from streams.windows import WindowRule
 
 CHANGELOG = "changelog"
