@@ -36,7 +36,10 @@ INDEXES = {
 
 TRIGGER = "zz_rajada_partition_key"
 
-OUR_TABLES = ("meta", "trace", "swept", "replays", "sink_offsets", "windows_settings", "relay", "leases")
+OUR_TABLES = (
+    *("meta", "trace", "swept", "replays", "sink_offsets", "windows_settings", "relay", "leases"),
+    *("closed_letters", "dropped", "orders"),
+)
 
 
 def plan(url: str, *, crm: Crm, settings: Settings | None = None) -> list[str]:
