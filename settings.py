@@ -25,6 +25,9 @@ class MissingServer(RajadaError):
     """A process was started alone and nobody told it where Kafka or Postgres is."""
 
 
+Language = Literal["pt-BR", "en"]
+"""A language in which alerts are written."""
+
 DEFAULT_DEBOUNCE_MS = 8_000
 MAX_DEBOUNCE_MS = 60_000
 DEFAULT_ALLOWLIST_TTL_DAYS = 21.0
@@ -124,6 +127,10 @@ class Settings(BaseSettings):
 
     Asked when a job is made, which then carries the answer; docs/cut-over.md tells how to change it.
     """
+
+    # -- alerts
+    language: Language = "pt-BR"
+    """In which language alerts are written."""
 
     # -- processes
     session_timeout_s: float = Field(default=6.0, ge=1.0)

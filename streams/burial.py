@@ -12,16 +12,16 @@ from uuid import uuid5
 
 import msgspec
 
+from schemas import alert_texts
 from schemas.codec import encode_outcome
 from schemas.dead import Cause, dead_headers
 from schemas.records import Alert, EventOutcome, Outcome
-from streams.closing import DEAD_TITLE
-from streams.events import Event
+from settings import Language
+from streams.events import EVENT_TYPE, Event
 from streams.identifiers import JOB_NAMESPACE, NIL
 from streams.ports import Item
 from streams.transport import Record
 
-UNREADABLE_TITLE: Final = "Um evento chegou em um formato que não pode ser lido"
 _PLACES: Final = uuid5(JOB_NAMESPACE, "records by their place")
 
 
@@ -34,7 +34,14 @@ class Burial:
     outcome: Item
 
 
-def bury(record: Record, cause: Cause, event: Event | None, topic_id: str, now_ms: int) -> Burial:
+def bury(
+    record: Record,
+    cause: Cause,
+    event: Event | None,
+    topic_id: str,
+    now_ms: int,
+    language: Language = alert_texts.DEFAULT,
+) -> Burial:
     """The dead letter and the outcome of a record; `event` where it could be read.
 
     The outcome of a readable one has sequence number 0: whatever else comes of that event wins over it, since
@@ -58,7 +65,7 @@ def bury(record: Record, cause: Cause, event: Event | None, topic_id: str, now_m
         outcome=cause.reason,
         last_error=cause.message[:300],
         facts=_place(record),
-        alert=_alert(record, cause, event_id, event is not None),
+        alert=_alert(record, cause, event, language),
     )
     headers = dead_headers(record, replace(cause, event_id=event_id), now_ms)
     key = event.key if event else f"{NIL}:{event_id}".encode()
@@ -78,19 +85,17 @@ def _place(record: Record) -> str:
     return msgspec.json.encode({"record": place}).decode()
 
 
-def _alert(record: Record, cause: Cause, event_id: str, readable: bool) -> Alert:
-    told = (
-        "Um cliente escreveu e pode não ter recebido resposta da IA. Abra a conversa e responda, "
-        "depois peça ao suporte que verifique a causa."
-        if readable
-        else "Talvez um cliente não tenha recebido resposta. Peça ao suporte que veja o registro em "
-        "dispatch.dead e quem o produziu."
-    )
+def _alert(record: Record, cause: Cause, event: Event | None, language: Language) -> Alert:
     where = f"{record.topic} [{record.partition}] offset {record.offset}"
-    return Alert(
-        kind="event_dead",
-        title=DEAD_TITLE if readable else UNREADABLE_TITLE,
-        body=f"{told}\n\nDetalhe técnico: {cause.reason}, {where}. {cause.message[:300]}",
-        ref_kind="event_log" if readable else None,
-        ref_id=event_id if readable else None,
+    if event is None:
+        return alert_texts.event_unreadable(cause.reason, where, cause.message, language)
+    return alert_texts.event_dead(
+        EVENT_TYPE,
+        cause.reason,
+        event.attempts,
+        event.event_id,
+        cause.message,
+        language,
+        certain=False,
+        place=where,
     )

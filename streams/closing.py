@@ -12,7 +12,9 @@ from typing import Final
 
 import msgspec
 
+from schemas import alert_texts
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome, RunBy
+from settings import Language
 from streams.contact import Frozen, Window, WindowEvent
 from streams.decide import Because
 from streams.events import EVENT_TYPE
@@ -22,7 +24,6 @@ KIND: Final = "inbound_turn"
 MAX_ATTEMPTS: Final = 5
 """An event's decision that failed this often is dead (spec/dispatch.md, Failures in step 4)."""
 DEDUPLICATED: Final = "deduplicated"
-DEAD_TITLE: Final = "A IA deixou de responder uma mensagem de cliente"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +141,11 @@ def retry_outcome(key: bytes, window: Window, now_ms: int) -> Outcome:
     )
 
 
-def sent_of(key: bytes, window: Window) -> Sent:
-    """The records of a frozen window: the same ones, however often it is asked."""
+def sent_of(key: bytes, window: Window, language: Language = alert_texts.DEFAULT) -> Sent:
+    """The records of a frozen window: the same ones, however often it is asked.
+
+    `language` is that of an alert's words.
+    """
     frozen = window.frozen
     assert frozen is not None, "only a frozen window is sent"
     organization_id, contact_id = key_parts(key)
@@ -166,7 +170,7 @@ def sent_of(key: bytes, window: Window) -> Sent:
                 facts=_facts(window),
                 job=job,
                 job_status="pending" if job else None,
-                alert=_dead_alert(window, frozen) if frozen.status == "dead" else None,
+                alert=_dead_alert(window, frozen, language) if frozen.status == "dead" else None,
             )
         )
     return Sent(job, tuple(outcomes), dead=frozen.status == "dead")
@@ -279,17 +283,6 @@ def _json(facts: Mapping[str, object]) -> str:
     return msgspec.json.encode(facts).decode()
 
 
-def _dead_alert(window: Window, frozen: Frozen) -> Alert:
+def _dead_alert(window: Window, frozen: Frozen, language: Language) -> Alert:
     spent = max(member.attempts for member in window.events) + window.failures
-    return Alert(
-        kind="event_dead",
-        title=DEAD_TITLE,
-        body=(
-            "Um cliente escreveu e não recebeu resposta da IA. Abra a conversa e responda, "
-            "depois peça ao suporte que verifique a causa.\n\n"
-            f"Detalhe técnico: {EVENT_TYPE}, {frozen.outcome}, {spent} tentativas, evento {window.id}. "
-            f"{(frozen.last_error or '')[:400]}"
-        ),
-        ref_kind="event_log",
-        ref_id=window.id,
-    )
+    return alert_texts.event_dead(EVENT_TYPE, frozen.outcome, spent, window.id, frozen.last_error, language)

@@ -11,14 +11,14 @@ from typing import Final
 import msgspec
 
 from db.publisher import TOO_LARGE, EventRecord
+from schemas import alert_texts
 from schemas.codec import encode_outcome
-from schemas.records import Alert, EventOutcome, Outcome
-from streams.closing import DEAD_TITLE
+from schemas.records import EventOutcome, Outcome
+from settings import Language
 from streams.events import EVENT_TYPE
 from streams.identifiers import canonical_uuid
 
 STAGE: Final = "publish"
-GROUP_LINK_TITLE: Final = "Um link de grupo deixou de ser enviado"
 
 
 class _Row(msgspec.Struct):
@@ -31,13 +31,15 @@ class _Row(msgspec.Struct):
 _row = msgspec.json.Decoder(_Row)
 
 
-def outcome_of_too_large(record: EventRecord, at_ms: int) -> bytes:
+def outcome_of_too_large(record: EventRecord, at_ms: int, language: Language = alert_texts.DEFAULT) -> bytes:
     """The outcome, encoded, of an event whose record is above its topic's limit.
 
     Args:
         record: as it would have been published.
         at_ms: when it was given up, Unix milliseconds.
+        language: of the alert's words.
     """
+    why = f"{len(record.value)} bytes, above the topic's max.message.bytes"
     row = _row.decode(record.value)
     contact_id = canonical_uuid(record.key.decode().partition(":")[2])
     is_message = record.event_type == EVENT_TYPE
@@ -56,30 +58,9 @@ def outcome_of_too_large(record: EventRecord, at_ms: int) -> bytes:
         ),
         status="dead",
         outcome=TOO_LARGE,
-        last_error=f"{len(record.value)} bytes, above the topic's max.message.bytes",
-        alert=_alert(record, is_message),
+        last_error=why,
+        alert=alert_texts.event_dead(
+            record.event_type, TOO_LARGE, row.attempts, record.event_id, why, language
+        ),
     )
     return encode_outcome(outcome)
-
-
-def _alert(record: EventRecord, is_message: bool) -> Alert:
-    if is_message:
-        told = (
-            "Um cliente escreveu e não recebeu resposta da IA. Abra a conversa e responda, "
-            "depois peça ao suporte que verifique a causa."
-        )
-    else:
-        told = (
-            "Um aluno não recebeu o link do grupo. Envie o link a ele, "
-            "depois peça ao suporte que verifique a causa."
-        )
-    return Alert(
-        kind="event_dead",
-        title=DEAD_TITLE if is_message else GROUP_LINK_TITLE,
-        body=(
-            f"{told}\n\nDetalhe técnico: {TOO_LARGE}, o registro de {len(record.value)} bytes do evento "
-            f"{record.event_id} excede o limite do tópico."
-        ),
-        ref_kind="event_log",
-        ref_id=record.event_id,
-    )

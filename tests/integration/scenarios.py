@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streams.closing import DEAD_TITLE
+from schemas.alert_texts import title
 from streams.decide import Decision, Emptied, Enqueue, Fail, LookAgain, Stop, WaitForMedia
 from tests.integration.crm_tables import Row, Tables
 
@@ -292,7 +292,7 @@ def expected_inbox(scenario: Scenario) -> list[tuple[object, ...]]:
                 item["org_id"],
                 item["kind"],
                 item["severity"],
-                DEAD_TITLE if item["title"] == "ai_did_not_answer" else item["title"],
+                title("event_dead") if item["title"] == "ai_did_not_answer" else item["title"],
                 item["status"],
                 item["has_error_text"],
             )

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from schemas.alert_texts import title
 from schemas.records import Outcome
 from sinks.writer import Writer
-from streams.closing import DEAD_TITLE
 from streams.decide import CONTACT_MISSING, Fail
 from streams.events import EVENT_TYPE
 from tests.integration.clinic_state import State
@@ -25,7 +25,7 @@ from tests.unit.builders import uid
 from tests.unit.living import pass_time, publish
 from tests.unit.worlds import Worker, World
 
-OWN = ("clinic", "event_dead", "critical", DEAD_TITLE, "open")
+OWN = ("clinic", "event_dead", "critical", title("event_dead"), "open")
 """The item that a death of this clinic opens, but for its count."""
 Item = tuple[str, str, str, str, str, int]
 """Organization by name, kind, severity, title, status, occurrences."""
@@ -69,7 +69,7 @@ def _item() -> dict[str, object]:
     return {
         "kind": "event_dead",
         "severity": "critical",
-        "title": DEAD_TITLE,
+        "title": title("event_dead"),
         "status": "open",
         "created_at": -60,
     }
@@ -152,7 +152,7 @@ async def test_b125_who_loses_the_race_to_the_crms_own_drain_counts_it_as_open(
             drain.execute(
                 "INSERT INTO agent_inbox_items (organization_id, kind, severity, title)"
                 " VALUES (%s, 'event_dead', 'critical', %s)",
-                [uid("clinic"), DEAD_TITLE],
+                [uid("clinic"), title("event_dead")],
             )
             loser = threading.Thread(target=tell, args=(writer, outcomes))
             loser.start()

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from db.publisher import EventRecord
+from schemas.alert_texts import title
 from schemas.codec import decode_outcome
-from streams.unpublished import GROUP_LINK_TITLE, outcome_of_too_large
+from streams.unpublished import outcome_of_too_large
 
 ORGANIZATION = "11111111-1111-4111-8111-111111111111"
 EVENT = "00000000-0000-4000-8000-000000000001"
@@ -47,5 +48,5 @@ def test_a_key_without_a_contact_names_none(event_type: str, last: str) -> None:
 def test_a_group_link_has_an_alert_of_its_own_family() -> None:
     outcome = decode_outcome(outcome_of_too_large(record(LINK, "+5511988887777"), 5))
     assert outcome.alert is not None
-    assert outcome.alert.title == GROUP_LINK_TITLE
+    assert outcome.alert.title == title("group_link_event_dead")
     assert "+55" not in outcome.alert.body

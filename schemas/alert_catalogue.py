@@ -1,0 +1,52 @@
+"""The catalogue of alerts, read from `schemas/alerts.toml`: kinds, titles and first words in each language.
+
+`schemas.alert_texts` makes alerts of it; docs/alerts.md shows it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from settings import Language
+
+INBOUND_TURN: Final = "inbound_turn"
+GROUP_LINK: Final = "group_link_template"
+
+
+class Text(msgspec.Struct, frozen=True):
+    """One family in one language."""
+
+    title: str
+    body: str
+    """What somebody did not get, and what to do first."""
+    perhaps: str = ""
+    """The same, where it is not certain."""
+
+
+class Family(msgspec.Struct, frozen=True):
+    """Alerts about one sort of trouble: they share an inbox item while it is open."""
+
+    kind: str
+    texts: Mapping[Language, Text]
+
+
+class _Catalogue(msgspec.Struct):
+    families: dict[str, Family]
+    words: dict[Language, dict[str, str]]
+
+
+def _read() -> _Catalogue:
+    text = (Path(__file__).parent / "alerts.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _Catalogue)
+
+
+_CATALOGUE = _read()
+FAMILIES: Final[Mapping[str, Family]] = _CATALOGUE.families
+"""By family."""
+WORDS: Final[Mapping[Language, Mapping[str, str]]] = _CATALOGUE.words
+"""The pieces of a technical detail; `{}` is the value."""
