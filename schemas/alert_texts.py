@@ -116,33 +116,29 @@ def job_dead(job: Job, error: str | None, language: Language = DEFAULT) -> Alert
     return _about_job(job_family(job.kind), job, error, language)
 
 
-def job_unknown_outcome(job: Job, error: str | None, language: Language = DEFAULT) -> Alert:
+def job_unknown_outcome(job: Job, language: Language = DEFAULT) -> Alert:
     """A group link that may or may not have been sent: it is held until a person has looked."""
-    return _about_job("job_unknown_outcome", job, error, language)
+    return _about_job("job_unknown_outcome", job, None, language)
 
 
 # -- what keeps jobs waiting
 
 
-def out_of_credit(job: Job, error: str | None, language: Language = DEFAULT) -> Alert:
+def out_of_credit(job: Job, language: Language = DEFAULT) -> Alert:
     """The AI's provider has no credit left; jobs wait up to 6 hours, then they die."""
-    return _about_job("out_of_credit", job, error, language)
+    return _about_job("out_of_credit", job, None, language)
 
 
-def credentials_missing(job: Job, error: str | None, language: Language = DEFAULT) -> Alert:
+def credentials_missing(job: Job, language: Language = DEFAULT) -> Alert:
     """The organization has no usable credentials for what the job sends."""
-    return _about_job("credentials_missing", job, error, language)
+    return _about_job("credentials_missing", job, None, language)
 
 
-def session_not_working(session_id: str, status: str, language: Language = DEFAULT) -> Alert:
-    """A channel session has not been WORKING for an hour, and jobs wait for it. Raise it once a session."""
-    return _alert(
-        "session_not_working",
-        language,
-        [Fact("session", session_id), Fact("status", status or "?")],
-        None,
-        ref=("channel_session", session_id),
-    )
+def session_not_working(job: Job, session_id: str | None, language: Language = DEFAULT) -> Alert:
+    """A channel session has not been WORKING for an hour, and this job waits for it."""
+    facts = [Fact("session", session_id or "?"), Fact("job", job.id)]
+    ref = ("channel_session", session_id) if session_id else ("job", job.id)
+    return _alert("session_not_working", language, facts, None, ref=ref)
 
 
 # -- the machine room: the platform's own
