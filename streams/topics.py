@@ -27,21 +27,11 @@ from schemas.topic_names import PARKING as PARKING
 from schemas.topic_names import RECONCILIATION as RECONCILIATION
 from schemas.topic_names import SOURCE as SOURCE
 from settings import RajadaError, Settings
+from streams.due import DELAY_TOPICS
 
 log = structlog.get_logger(__name__)
 
 DAY_MS = 24 * 3600 * 1000
-TIERS_MS = {
-    "100ms": 100,
-    "1s": 1_000,
-    "10s": 10_000,
-    "1m": 60_000,
-    "10m": 600_000,
-    "1h": 3_600_000,
-    "6h": 6 * 3_600_000,
-    "1d": DAY_MS,
-}
-"""The delay topics, one fixed delay each (spec/jobs.md, Delay topics)."""
 SOURCE_MAX_BYTES = 4 * 1024 * 1024
 DEAD_MAX_BYTES = SOURCE_MAX_BYTES + 256 * 1024
 """A dead letter carries the original and our headers, so its limit lies above the source's."""
@@ -85,12 +75,12 @@ TOPICS = (
     Topic(PARKING, retention_ms=-1, max_bytes=DEAD_MAX_BYTES),
     *(
         Topic(
-            f"{DELAY}.{tier}",
-            retention_ms=2 * tier_ms + 7 * DAY_MS,
+            name,
+            retention_ms=2 * wait_ms + 7 * DAY_MS,
             # a record leaves a tier after the tier's time since its append, whatever clock wrote it
             extra=(("message.timestamp.type", "LogAppendTime"),),
         )
-        for tier, tier_ms in TIERS_MS.items()
+        for name, wait_ms in DELAY_TOPICS.items()
     ),
     Topic(RECONCILIATION, retention_ms=DAY_MS, partitions=1),
     Topic(
