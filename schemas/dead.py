@@ -10,10 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from schemas.topic_names import DEAD, PARKING
+
 Header = tuple[str, bytes | None]
 
 MESSAGE_BYTES: Final = 1_000
 """Budget of the error text in a header."""
+TRACE_BYTES: Final = 4_000
+"""Budget of a stack trace that another tool put into a header: hops must not make a letter too large."""
+
+REPLAY: Final = "replay"
+"""Header: the number of the run that sent a record again (spec/dispatch.md, Replays)."""
+REPLAYS: Final = "replays"
+"""Header: how often a record was requeued."""
+COPIED_FROM: Final = "copied-from"
+"""Header of a record that was sent again: `<topic>/<partition>/<offset>` of what it is a copy of."""
+MOST_REPLAYS: Final = 3
+"""A record that dies after so many goes to the parking lot, which no selection touches by itself."""
 
 _ONCE: Final = frozenset(
     {
@@ -24,6 +37,19 @@ _ONCE: Final = frozenset(
         "kafka_dlt-original-timestamp",
     }
 )
+_OF_ONE_DEATH: Final = frozenset(
+    {
+        "stage",
+        "reason",
+        "event-id",
+        "job-id",
+        "attempt",
+        "rekeyed",
+        "kafka_dlt-exception-fqcn",
+        "kafka_dlt-exception-message",
+    }
+)
+_DIGITS: Final = 9
 
 
 class Origin(Protocol):
@@ -73,7 +99,7 @@ def dead_headers(origin: Origin, cause: Cause, now_ms: int) -> list[Header]:
         "kafka_dlt-original-offset": str(origin.offset).encode(),
         "kafka_dlt-original-timestamp": str(origin.timestamp).encode(),
         "kafka_dlt-exception-fqcn": f"rajada.{cause.reason}".encode(),
-        "kafka_dlt-exception-message": cause.message.encode()[:MESSAGE_BYTES],
+        "kafka_dlt-exception-message": _cut(cause.message.encode(), MESSAGE_BYTES),
     }
     if cause.event_id is not None:
         ours["event-id"] = cause.event_id.encode()
@@ -82,5 +108,35 @@ def dead_headers(origin: Origin, cause: Cause, now_ms: int) -> list[Header]:
     if cause.attempt is not None:
         ours["attempt"] = str(cause.attempt).encode()
     had = {name for name, _ in origin.headers}
-    kept = [(name, value) for name, value in origin.headers if name not in ours or name in _ONCE]
+    kept = [
+        (name, _cut(value, TRACE_BYTES) if value is not None and "stacktrace" in name else value)
+        for name, value in origin.headers
+        if name not in ours or name in _ONCE
+    ]
     return [*kept, *((name, value) for name, value in ours.items() if not (name in _ONCE and name in had))]
+
+
+def without_death(headers: Sequence[Header]) -> list[Header]:
+    """The headers of a letter as its record is sent again with: how it died is told anew if it dies again.
+
+    Where it came from at first stays; `rekeyed` goes, so that it may be put under its right key once more.
+    """
+    return [(name, value) for name, value in headers if name not in _OF_ONE_DEATH]
+
+
+def replays_of(headers: Sequence[Header]) -> int:
+    """How often a record was requeued; 0 when it never was, or the header is no number."""
+    for name, value in headers:
+        if name == REPLAYS and value is not None and value.isdigit() and len(value) <= _DIGITS:
+            return int(value)
+    return 0
+
+
+def resting_place(headers: Sequence[Header]) -> str:
+    """The topic (name without prefix) that a record with these headers is buried in."""
+    return PARKING if replays_of(headers) >= MOST_REPLAYS else DEAD
+
+
+def _cut(text: bytes, budget: int) -> bytes:
+    """The beginning of a text, without half a character at its end."""
+    return text if len(text) <= budget else text[:budget].decode(errors="ignore").encode()

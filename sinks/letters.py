@@ -10,7 +10,8 @@ from typing import Final
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from schemas.dead import Cause, dead_headers
+from schemas.dead import Cause, dead_headers, resting_place
+from schemas.topic_names import DEAD, PARKING
 from sinks.batch import Record
 from sinks.failures import Unavailable
 
@@ -31,9 +32,9 @@ class Dead:
 class Graveyard:
     """Writes dead letters and waits until they are durable. Connects with the first one."""
 
-    def __init__(self, bootstrap: str, *, topic: str) -> None:
+    def __init__(self, bootstrap: str, *, topic: str, parking: str) -> None:
         self._bootstrap = bootstrap
-        self._topic = topic
+        self._topics = {DEAD: topic, PARKING: parking}
         self._producer: Producer | None = None
 
     def bury(self, dead: Sequence[Dead]) -> None:
@@ -53,7 +54,11 @@ class Graveyard:
             ]
             try:
                 producer.produce(
-                    self._topic, key=record.key, value=record.value, headers=headers, on_delivery=told
+                    self._topics[resting_place(record.headers)],
+                    key=record.key,
+                    value=record.value,
+                    headers=headers,
+                    on_delivery=told,
                 )
             except (BufferError, KafkaException) as error:
                 failed.append(type(error).__name__)
@@ -61,7 +66,7 @@ class Graveyard:
         waiting = producer.flush(DELIVERY_S + 1)
         if failed or waiting:
             told_why = ", ".join(failed[:3]) or "no answer"
-            raise Unavailable(f"dead letters can't be written to {self._topic} ({told_why})")
+            raise Unavailable(f"dead letters can't be written to {self._topics[DEAD]} ({told_why})")
 
     def _connected(self) -> Producer:
         if self._producer is None:

@@ -16,7 +16,7 @@ import structlog
 import status
 from schemas.codec import decode_outcome
 from schemas.errors import BadAvro, NotAvro, Undecodable, UnknownSchema
-from schemas.topic_names import DEAD, OUTCOMES
+from schemas.topic_names import DEAD, OUTCOMES, PARKING
 from settings import Settings
 from sinks.batch import End, Record, Taken
 from sinks.failures import PositionMoved, Refused, Unavailable
@@ -67,7 +67,7 @@ def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event
     )
     try:
         with Writer(url) as writer:
-            graveyard = Graveyard(bootstrap, topic=settings.topic(DEAD))
+            graveyard = Graveyard(bootstrap, topic=settings.topic(DEAD), parking=settings.topic(PARKING))
             _Sink(topic, intake, writer, graveyard, stop).run()
     finally:
         intake.close()

@@ -6,6 +6,8 @@ names no event of its own is named by its place in the log, so that telling it t
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import uuid5
@@ -14,7 +16,7 @@ import msgspec
 
 from schemas import alert_texts
 from schemas.codec import encode_outcome
-from schemas.dead import Cause, dead_headers
+from schemas.dead import Cause, dead_headers, resting_place
 from schemas.records import Alert, EventOutcome, Outcome
 from settings import Language
 from streams.events import EVENT_TYPE, Event
@@ -74,6 +76,14 @@ def bury(
         letter=(record.key, record.value, -1, headers),
         outcome=(key, encode_outcome(outcome), -1, None),
     )
+
+
+def graves(letters: Iterable[Item]) -> Mapping[str, list[Item]]:
+    """Letters by the topic (without prefix) that each belongs into: those replayed too often are parked."""
+    by_topic: dict[str, list[Item]] = defaultdict(list)
+    for letter in letters:
+        by_topic[resting_place(letter[3] or ())].append(letter)
+    return by_topic
 
 
 def _named_by_place(record: Record, topic_id: str) -> str:

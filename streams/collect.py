@@ -12,7 +12,7 @@ from aiokafka.partitioner import murmur2
 from schemas.codec import encode_outcome
 from schemas.dead import Cause, Header
 from streams import topics
-from streams.burial import bury
+from streams.burial import bury, graves
 from streams.closing import invalid_payload_outcome
 from streams.contact import Contact, Window
 from streams.counting import Counts
@@ -99,8 +99,8 @@ class Collector:
         self._contacts.flush()
         if sends.outcomes:
             self._outbox.send(topics.OUTCOMES, sends.outcomes)
-        if sends.dead:
-            self._outbox.send(topics.DEAD, sends.dead)
+        for topic, letters in graves(sends.dead).items():
+            self._outbox.send(topic, letters)
         if sends.again:
             self._outbox.send(topics.SOURCE, sends.again)
 

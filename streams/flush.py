@@ -20,6 +20,7 @@ from schemas.records import RunBy
 from streams import topics
 from streams.agenda import Agenda, Clocks, Due
 from streams.asking import question_of
+from streams.burial import graves
 from streams.closing import fail, freeze, retry_outcome, sent_of, wait_for_media
 from streams.contact import Window
 from streams.counting import Tally
@@ -250,8 +251,7 @@ class Flusher:
             outcome = retry_outcome(one.key, one.window, now_ms)
             outcomes.append((one.key, encode_outcome(outcome), one.partition, None))
         sends: list[Awaitable[dict[int, int]]] = []
-        if letters:
-            sends.append(self._outbox.send(topics.DEAD, letters))
+        sends += [self._outbox.send(topic, buried) for topic, buried in graves(letters).items()]
         if jobs:
             sends.append(self._outbox.send(topics.JOBS, jobs))
         highest, *_ = await asyncio.gather(self._outbox.send(topics.OUTCOMES, outcomes), *sends)

@@ -19,7 +19,7 @@ from schemas.dead import Cause, Header, dead_headers
 from settings import RajadaError
 from streams.closing import MAX_ATTEMPTS, key_parts
 from streams.contact import Window, WindowEvent
-from streams.events import COMMIT_TIME, EVENT_TYPE, Event, read_event
+from streams.events import COMMIT_TIME, EVENT_TYPE, REPLAY, Event, read_event
 from streams.ports import Item
 
 log = structlog.get_logger(__name__)
@@ -118,6 +118,8 @@ class OriginalRecords:
             (COMMIT_TIME, str(member.time_ms).encode()),
             ("reconstructed", b"1"),
         ]
+        if member.replay:
+            headers.append((REPLAY, str(member.replay).encode()))
         return _Original(
             self._topic, partition, member.offset, member.time_ms, headers, key, msgspec.json.encode(row)
         )

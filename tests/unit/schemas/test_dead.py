@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.dead import Cause, dead_headers
+import pytest
+
+from schemas.dead import REPLAYS, Cause, Header, dead_headers, replays_of, resting_place, without_death
+from schemas.topic_names import DEAD, PARKING
 from sinks.batch import Record
 
 RECORD = Record(
@@ -36,3 +39,57 @@ def test_headers_do_not_pile_up_when_a_record_dies_again() -> None:
     assert headers["first-failed-at"] == b"5"
     assert headers["reason"] == b"refused_by_postgres"
     assert sum(len(value or b"") for value in headers.values()) < 8 * 1024
+
+
+def test_br_39_ten_hops_with_stack_traces_neither_grow_nor_pile_up() -> None:
+    """A foreign hop leaves its trace each time; the letter's headers stay under 8 KiB and in number."""
+    headers: list[Header] = list(RECORD.headers)
+    counts, sizes = set(), set()
+    for hop in range(10):
+        trace: Header = ("kafka_dlt-exception-stacktrace", f"{hop} ä".encode() * 64 * 1024)
+        died = Record("p.x", 0, hop, 9, b"k", b"v", [*without_trace(headers), trace])
+        headers = dead_headers(died, Cause("sink", "bad_avro", "ä" * 64 * 1024), hop)
+        counts.add(len(headers))
+        sizes.add(sum(len(name) + len(value or b"") for name, value in headers))
+        headers = without_death(headers)
+    assert len(counts) == 1
+    assert max(sizes) < 8 * 1024
+    assert dict(headers)["kafka_dlt-original-offset"] == b"0"
+
+
+def without_trace(headers: list[Header]) -> list[Header]:
+    return [(name, value) for name, value in headers if "stacktrace" not in name]
+
+
+def test_a_text_is_never_cut_inside_of_a_character() -> None:
+    told = dict(dead_headers(RECORD, Cause("sink", "bad_avro", "aä" * 1_000), 5))
+    assert (told["kafka_dlt-exception-message"] or b"").decode() == "aä" * 333 + "a"
+
+
+def test_a_record_that_is_sent_again_is_as_it_was_but_for_where_it_came_from() -> None:
+    letter = dead_headers(RECORD, Cause("sink", "bad_avro", "cut off", event_id="e", attempt=5), 5)
+    assert without_death([*letter, ("rekeyed", b"1")]) == [
+        ("traceparent", b"00-x"),
+        ("first-failed-at", b"5"),
+        ("kafka_dlt-original-topic", b"p.dispatch.outcomes"),
+        ("kafka_dlt-original-partition", b"3"),
+        ("kafka_dlt-original-offset", b"42"),
+        ("kafka_dlt-original-timestamp", b"1790000000000"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "topic"),
+    [
+        (None, 0, DEAD),
+        (b"", 0, DEAD),
+        (b"2", 2, DEAD),
+        (b"3", 3, PARKING),
+        (b"17", 17, PARKING),
+        (b"-3", 0, DEAD),
+        (b"9" * 5_000, 0, DEAD),
+    ],
+)
+def test_br_43_after_three_replays_a_record_is_parked(value: bytes | None, count: int, topic: str) -> None:
+    headers: list[Header] = [("traceparent", b"x"), (REPLAYS, value)]
+    assert (replays_of(headers), resting_place(headers)) == (count, topic)
