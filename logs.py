@@ -20,7 +20,7 @@ _SHARED: list[structlog.typing.Processor] = [
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
-_NOISY = ("aiokafka", "kafka", "faust", "mode", "asyncio", "yoyo")
+_NOISY = ("aiokafka", "kafka", "faust", "mode", "asyncio", "yoyo", "httpx", "httpcore")
 
 
 def logging_config(settings: Settings) -> dict[str, object]:

@@ -11,8 +11,9 @@ import math
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, FilePath, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -56,6 +57,36 @@ def _ttl_days(value: object) -> float:
     except ValueError:
         return DEFAULT_ALLOWLIST_TTL_DAYS
     return days if days > 0 and math.isfinite(days) else DEFAULT_ALLOWLIST_TTL_DAYS
+
+
+def _web_address(value: object) -> object:
+    """An http(s) URL without a login in it; blank means unset. ValueError tells what is wrong with it."""
+    if not isinstance(value, str):
+        return value
+    url = value.strip()
+    if not url:
+        return None
+    try:
+        parts, port = urlsplit(url), urlsplit(url).port
+    except ValueError:  # its text would show a piece of the URL, perhaps of a password
+        parts, port = urlsplit(""), 0
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ValueError("it must be like http://engine:8080/turns") from None
+    if parts.username or parts.password:
+        raise ValueError("it must not hold a login: give the secret as a token")
+    if parts.fragment or not url.isascii() or any(letter <= " " for letter in url):
+        raise ValueError("it holds characters that a URL must write as %XX, or a part after #")
+    return url
+
+
+def _token(value: object) -> object:
+    """A secret as it may stand in a header; blank means unset."""
+    if not isinstance(value, str):
+        return value
+    token = value.strip()
+    if not token.isascii() or any(letter <= " " or letter == "\x7f" for letter in token):
+        raise ValueError("it holds blanks or characters that no header may have")
+    return token or None
 
 
 class Settings(BaseSettings):
@@ -131,6 +162,30 @@ class Settings(BaseSettings):
     # -- alerts
     language: Language = "pt-BR"
     """In which language alerts are written."""
+
+    # -- the agent engine that answers (docs/agent-engine.md)
+    agent_engine_url: Annotated[str | None, BeforeValidator(_web_address)] = Field(
+        default=None, validation_alias="AGENT_ENGINE_URL"
+    )
+    """Where `inbound_turn` jobs are POSTed to; unset = they are held."""
+    agent_engine_token: Annotated[SecretStr | None, BeforeValidator(_token)] = Field(
+        default=None, validation_alias="AGENT_ENGINE_TOKEN"
+    )
+    """Sent to it as a bearer token; unset = none is sent."""
+    agent_engine_connect_timeout_s: float = Field(
+        default=5.0, gt=0, le=600, validation_alias="AGENT_ENGINE_CONNECT_TIMEOUT_S"
+    )
+    """Seconds until it must have taken a connection, TLS included."""
+    agent_engine_read_timeout_s: float = Field(
+        default=120.0, gt=0, le=3_600, validation_alias="AGENT_ENGINE_READ_TIMEOUT_S"
+    )
+    """Seconds that it may be silent: longer than its longest turn, since it answers at the end of one."""
+    agent_engine_timeout_s: float = Field(
+        default=180.0, gt=0, le=3_600, validation_alias="AGENT_ENGINE_TIMEOUT_S"
+    )
+    """Seconds for a whole call, from connecting to the last byte; then it is broken off and tried again."""
+    ca_file: FilePath | None = None
+    """PEM file of certificate authorities that are trusted in HTTPS besides the usual ones."""
 
     # -- processes
     session_timeout_s: float = Field(default=6.0, ge=1.0)
