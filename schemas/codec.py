@@ -84,6 +84,15 @@ _LINES = tuple(
 _JOB, _OUTCOME, _EVENT, _COMMAND = _LINES
 
 
+def record_name(data: bytes) -> str | None:
+    """Which of our records these bytes say they are, by their schema's fingerprint; None: none of ours."""
+    if is_single_object(data):
+        for line in _LINES:
+            if data[2:HEADER_BYTES] in line._readers:
+                return line.record
+    return None
+
+
 def _typed(line: _Line, record_type: type[RecordT], data: bytes) -> RecordT:
     try:
         return msgspec.convert(line.decode(data), record_type)
