@@ -159,6 +159,29 @@ class Settings(BaseSettings):
     Asked when a job is made, which then carries the answer; docs/cut-over.md tells how to change it.
     """
 
+    executor_concurrency: int = Field(default=64, ge=1, le=10_000, validation_alias="EXECUTOR_CONCURRENCY")
+    """Jobs that one worker runs at a time."""
+    organization_weights: dict[str, float] = Field(default_factory=dict)
+    """Organization → its share of the slots when they are scarce, as JSON; 1 for all others."""
+    channel_rate_per_s: float = Field(default=80.0, ge=0)
+    """Jobs a second of one channel session, all workers together; 0 = no limit."""
+    person_spacing_ms: int = Field(default=6_000, ge=0)
+    """Least time between two starts of one kind for one person."""
+    handover_grace_s: float = Field(default=1.0, ge=0)
+    """How long a rebalance, and so the whole group, waits for running jobs before they are handed back."""
+    stop_grace_s: float = Field(default=10.0, ge=0)
+    """How long a graceful stop waits for jobs that run before they are handed back."""
+    group_link_on_unknown: Literal["hold", "resend"] = Field(
+        default="hold", validation_alias="GROUP_LINK_ON_UNKNOWN"
+    )
+    """Group links whose worker died during the call: held for a person, or sent once more."""
+    group_link_retry_delay_ms: int = Field(
+        default=60_000, ge=10, validation_alias="GROUP_LINK_RETRY_DELAY_MS"
+    )
+    """Group links: wait after the first failed attempt; times the failures, at most 8."""
+    group_link_batch_size: int = Field(default=20, ge=1, validation_alias="GROUP_LINK_WORKER_BATCH_SIZE")
+    """Group links that one worker sends at a time."""
+
     # -- alerts
     language: Language = "pt-BR"
     """In which language alerts are written."""

@@ -54,7 +54,7 @@ def bury(
         organization_id=event.organization_id if event else NIL,
         contact_id=event.contact_id if event else None,
         at_ms=now_ms,
-        stage="collect",
+        stage=cause.stage,
         events=(
             EventOutcome(
                 event_id=event_id,

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from schemas.topic_names import APP_ID as APP_ID
+from schemas.topic_names import CLOCK as CLOCK
 from schemas.topic_names import CONTACTS_CHANGELOG as CONTACTS_CHANGELOG
 from schemas.topic_names import CONTACTS_TABLE as CONTACTS_TABLE
 from schemas.topic_names import CONTROL as CONTROL
@@ -22,6 +23,8 @@ from schemas.topic_names import DEAD as DEAD
 from schemas.topic_names import DELAY as DELAY
 from schemas.topic_names import GROUP_LINKS as GROUP_LINKS
 from schemas.topic_names import JOBS as JOBS
+from schemas.topic_names import JOBS_CHANGELOG as JOBS_CHANGELOG
+from schemas.topic_names import JOBS_TABLE as JOBS_TABLE
 from schemas.topic_names import OUTCOMES as OUTCOMES
 from schemas.topic_names import PARKING as PARKING
 from schemas.topic_names import RECONCILIATION as RECONCILIATION
@@ -82,13 +85,23 @@ TOPICS = (
         )
         for name, wait_ms in DELAY_TOPICS.items()
     ),
-    Topic(RECONCILIATION, retention_ms=DAY_MS, partitions=1),
     Topic(
-        CONTACTS_CHANGELOG,
-        cleanup="compact",
-        max_bytes=16 * 1024 * 1024,
-        # twice the idle time of a contact, so that a record and its tombstone outlive every owner of it
-        extra=(("min.compaction.lag.ms", str(30 * 60 * 1000)), ("segment.ms", str(3600 * 1000))),
+        CLOCK,
+        retention_ms=DAY_MS // 24,
+        partitions=1,
+        # its time stamps are what it is for (streams/delays/probe.py); its records tell nothing
+        extra=(("message.timestamp.type", "LogAppendTime"), ("segment.ms", str(3600 * 1000))),
+    ),
+    Topic(RECONCILIATION, retention_ms=DAY_MS, partitions=1),
+    *(
+        Topic(
+            changelog,
+            cleanup="compact",
+            max_bytes=16 * 1024 * 1024,
+            # twice the idle time of a contact, so that a record and its tombstone outlive every owner of it
+            extra=(("min.compaction.lag.ms", str(30 * 60 * 1000)), ("segment.ms", str(3600 * 1000))),
+        )
+        for changelog in (CONTACTS_CHANGELOG, JOBS_CHANGELOG)
     ),
 )
 """Those that carry contacts have one number of partitions: a key hashes to the same one everywhere."""

@@ -1,0 +1,86 @@
+"""The calls that are under way: a task each, and the answers that came (the only place where jobs run)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from schemas.dead import Header
+from schemas.records import Job
+from streams.handlers.answers import Answer, Handler, Retry
+
+log = structlog.get_logger(__name__)
+
+OVERTIME_S: Final = 2.0
+"""A handler ends its call by its own timeout; one that doesn't is ended so much later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A call that has ended; `answer` is None when it was cut short."""
+
+    key: bytes
+    partition: int
+    job_id: str
+    answer: Answer | None
+
+
+class Calls:
+    """Runs handlers side by side; `on_answer` is called whenever one has answered."""
+
+    def __init__(self, handlers: Mapping[str, Handler], on_answer: Callable[[], None]) -> None:
+        self._handlers = handlers
+        self._on_answer = on_answer
+        self._tasks: dict[str, asyncio.Task[Answer]] = {}
+        self.answers: deque[Answered] = deque()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def begin(self, key: bytes, partition: int, job: Job, headers: list[Header]) -> None:
+        """Run a job's handler beside everything else."""
+        task = asyncio.create_task(self._run(job, headers), name=f"job {job.id}")
+        self._tasks[job.id] = task
+
+        def ended(task: asyncio.Task[Answer]) -> None:
+            del self._tasks[job.id]
+            answer = None if task.cancelled() else task.result()
+            self.answers.append(Answered(key, partition, job.id, answer))
+            self._on_answer()
+
+        # not at the end of the task itself: one that is cut short before its first step has no end
+        task.add_done_callback(ended)
+
+    def abort(self, job_id: str) -> None:
+        """Cut a call short; whatever it answers is not heard."""
+        task = self._tasks.get(job_id)
+        if task is not None:
+            task.cancel()
+
+    async def settle(self, grace_s: float) -> None:
+        """Wait so long for what is under way, then cut the rest short."""
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks.values(), timeout=grace_s)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+        await asyncio.sleep(0)  # lets their callbacks run
+
+    async def _run(self, job: Job, headers: list[Header]) -> Answer:
+        handler = self._handlers[job.kind]
+        try:
+            async with asyncio.timeout(handler.timeout_s + OVERTIME_S):
+                return await handler.run(job, job.attempt, headers)
+        except TimeoutError:
+            return Retry("timeout: the handler did not end")
+        except Exception as error:
+            # a handler answers, it doesn't raise: the job isn't lost by a fault in one
+            log.exception("handler_failed", kind=job.kind, job_id=job.id)
+            return Retry(f"handler_failed: {type(error).__name__}")

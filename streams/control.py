@@ -1,0 +1,150 @@
+"""Commands: what a person orders, carried out by the worker that owns the job (spec/jobs.md, "States"). Pure.
+
+Every command has an id and is carried out once; what came of it stands in the trace, a refusal too.
+"""
+
+from __future__ import annotations
+
+from schemas.codec import decode_job
+from schemas.errors import Undecodable
+from schemas.records import Command
+from schemas.topic_names import CONTROL
+from streams.heads import EVERYBODY, ContactJobs, Head, Origin, State, place_of
+from streams.job_records import CONTROL_STAGE, tell, tell_command
+from streams.job_table import Event, targets
+
+EVENTS = {
+    "cancel": Event.CANCEL,
+    "run_now": Event.RUN_NOW,
+    "hold": Event.HOLD,
+    "release": Event.RELEASE,
+    "requeue": Event.REQUEUE,
+}
+URGENT = 0
+"""Priority of a waiting job that shall run now."""
+
+
+def pause(jobs: ContactJobs, command: Command) -> bool:
+    """Note a pause or its end in a partition's record of pauses; False: it was carried out before."""
+    if command.id in jobs.commands:
+        return False
+    jobs.commands[command.id] = command.at_ms
+    whose = command.organization_id or EVERYBODY
+    if command.action == "pause":
+        jobs.paused[whose] = command.reason or ""
+    else:
+        jobs.paused.pop(whose, None)
+    return True
+
+
+def carry_out(jobs: ContactJobs, contact: tuple[str, str | None], command: Command, now_ms: int) -> bool:
+    """Carry out a command to one job; False: it changed nothing.
+
+    `contact`: organization and contact of the record's key. A command for a job that nobody knows yet waits
+    for it. One that means nothing in the job's state is refused, and the trace says so.
+    """
+    job_id = command.job_id
+    event = EVENTS.get(command.action)
+    if command.id in jobs.commands or job_id is None or event is None:
+        return False
+    jobs.commands[command.id] = now_ms
+    head = jobs.heads.get(job_id)
+    state = head.state if head is not None else None
+    facts = {
+        "command": command.id,
+        "action": command.action,
+        "by": command.issued_by,
+        "reason": command.reason,
+    }
+    refusal = None if targets(event, state) else f"{command.action} of a job that is {state or 'unknown'}"
+    if refusal is None and event is Event.REQUEUE:
+        refusal = _requeue_refused(head, command)
+    if refusal is not None:
+        outcome, facts = f"refused:{command.action}", {**facts, "because": refusal}
+        jobs.unsent.append(tell_command(*contact, job_id, now_ms, outcome, facts))
+        return False
+    if head is None:
+        head = jobs.heads[job_id] = Head(State.AWAITED, ended_ms=now_ms)
+    reason = command.reason or "by hand"
+    if event is Event.REQUEUE:
+        _requeue(jobs, head, command, now_ms)
+    elif head.state is State.AWAITED:
+        head.cancel = reason if event is Event.CANCEL else head.cancel
+        head.hold = reason if event is Event.HOLD else None if event is Event.RELEASE else head.hold
+        jobs.unsent.append(tell_command(*contact, job_id, now_ms, f"awaited:{command.action}", facts))
+        return True
+    elif head.state is State.RUNNING and event is not Event.CANCEL:
+        head.hold = reason if event is Event.HOLD else None
+        jobs.unsent.append(tell_command(*contact, job_id, now_ms, f"noted:{command.action}", facts))
+        return True
+    else:
+        _order(head, event)
+    _tell(head, event, reason, now_ms, facts)
+    return True
+
+
+def _order(head: Head, event: Event) -> None:
+    head.seq += 1
+    match event:
+        case Event.CANCEL:
+            head.state = State.FAILED
+        case Event.HOLD:
+            head.state = State.HELD
+            head.held = "by hand"
+        case _:  # run now, release
+            if head.state is State.WAITING:
+                head.priority = URGENT
+            else:
+                head.state = State.WAITING
+                head.copy += 1  # the record in the delay topics, if there is one, comes too late then
+                head.looks = 0
+            head.run_after_ms = 0
+            head.alarmed, head.held = False, None
+
+
+def _tell(head: Head, event: Event, reason: str, now_ms: int, facts: dict[str, str | None]) -> None:
+    told = {
+        Event.CANCEL: f"cancelled:{reason}",
+        Event.HOLD: f"held:{reason}",
+        Event.RUN_NOW: "run_now",
+        Event.RELEASE: "released",
+        Event.REQUEUE: "requeued",
+    }[event]
+    if not head.run_after_ms:
+        head.run_after_ms = now_ms
+    tell(head, head.whole(), now_ms, told, facts=facts, stage=CONTROL_STAGE)
+    if head.state is State.FAILED:
+        head.outcome, head.ended_ms = told, now_ms
+        head.job, head.origin = b"", None
+
+
+def _requeue_refused(head: Head | None, command: Command) -> str | None:
+    if command.job is None:
+        return "the command carries no job"
+    try:
+        decode_job(command.job)
+    except Undecodable as error:
+        return f"the command's job can't be read: {error}"
+    if head is not None and command.replay <= head.replay:
+        return "it was requeued by this run, or by a later one, before"
+    return None
+
+
+def _requeue(jobs: ContactJobs, head: Head, command: Command, now_ms: int) -> None:
+    """Take a dead job up again: same id, no attempts spent, the run's replay number."""
+    assert command.job is not None
+    job = decode_job(command.job)
+    known = head.state is State.DEAD
+    place = place_of(job)
+    head.order = jobs.next_order
+    jobs.next_order += 1
+    head.job = command.job
+    head.origin = Origin(CONTROL, -1, -1, command.at_ms, [("replays", str(command.replays).encode())])
+    head.kind, head.priority = job.kind, job.priority
+    head.conversation_id, head.session_id = place.conversation_id, place.channel_session_id
+    head.replay = command.replay
+    head.seq, head.copy = max(head.seq, job.seq) + 1, max(head.copy, job.copy) + 1
+    head.attempt, head.looks, head.handed_back = 0, 0, 0
+    head.started_ms = head.ended_ms = head.first_failed_ms = head.not_working_since_ms = 0
+    head.outcome, head.alarmed, head.run_after_ms = None, False, now_ms
+    head.state = State.WAITING if known else State.UNVERIFIED

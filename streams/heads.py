@@ -1,0 +1,189 @@
+"""What the worker remembers of one contact's jobs: the value of the jobs table and of its changelog (pure).
+
+One record a contact holds the heads of its jobs: where each stands, the whole job until it ends, and what
+it still has to send (spec/jobs.md, "Job heads"). A job that was acknowledged lives here and nowhere else,
+so that a record of `dispatch.jobs` is never needed twice.
+
+Records are JSON so that `kcat` shows them to a person. Fields are only ever added, with a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from schemas.codec import decode_job
+from schemas.dead import Header
+from schemas.records import Job
+
+KEPT_MS: Final = 24 * 3600 * 1000
+"""A head is kept so long after its job's end, and a command so long for a job that doesn't come."""
+
+
+class State(StrEnum):
+    """Where a job stands."""
+
+    AWAITED = "awaited"
+    """A command came before the job: it waits for the job's record."""
+    UNVERIFIED = "unverified"
+    """Its record is older than a head is kept: its row is looked at before it runs."""
+    WAITING = "waiting"
+    """In its contact's lane."""
+    RUNNING = "running"
+    """Its attempt was made durable; the call is on its way or about to be."""
+    DELAYED = "delayed"
+    """Its next record is in the delay topics."""
+    HELD = "held"
+    """Kept until a person releases it."""
+    DONE = "done"
+    FAILED = "failed"
+    """Cancelled, or vetoed for good: nobody is alarmed."""
+    DEAD = "dead"
+    """Given up: in `dispatch.dead`, with an alert."""
+
+    @property
+    def ended(self) -> bool:
+        """Nothing runs any more; only a dead one can be taken up again, by a requeue."""
+        return self in (State.DONE, State.FAILED, State.DEAD)
+
+    @property
+    def in_lane(self) -> bool:
+        """The owner has the job: a further record of the same copy is a redelivery."""
+        return self in (State.UNVERIFIED, State.WAITING, State.RUNNING, State.HELD)
+
+
+class Send(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A record that a transition named: sent as it stands here, however often."""
+
+    topic: str
+    """Name without prefix."""
+    value: bytes | None
+    headers: list[Header] | None = None
+
+
+class Origin(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The record that the job came with (see `schemas.dead.Origin`)."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    """Unix ms."""
+    headers: list[Header] = []
+
+
+class Head(msgspec.Struct, omit_defaults=True):
+    """One job; times in Unix ms."""
+
+    state: State
+    order: int = 0
+    """Rises with every job of the contact: the order of its lane."""
+    job: bytes = b""
+    """The value of the job's record; empty once it has ended."""
+    origin: Origin | None = None
+    kind: str = ""
+    conversation_id: str | None = None
+    session_id: str | None = None
+    priority: int = 100
+    replay: int = 0
+    seq: int = 0
+    copy: int = 0
+    attempt: int = 0
+    """Attempts spent; while it runs, the number of the running one."""
+    run_after_ms: int = 0
+    started_ms: int = 0
+    """When its last attempt began."""
+    ended_ms: int = 0
+    """When it ended; of an awaited one: when it was spoken of first."""
+    first_failed_ms: int = 0
+    outcome: str | None = None
+    held: str | None = None
+    """Why it is held."""
+    last_error: str | None = None
+    looks: int = 0
+    """Looks at a session that doesn't work, one after the other."""
+    not_working_since_ms: int = 0
+    alarmed: bool = False
+    """The alert of its present trouble (session, credit, credentials) was raised."""
+    handed_back: int = 0
+    """Attempts that were cut short by a graceful stop and given back, one after the other."""
+    hold: str | None = None
+    """Reason of a hold that was ordered while it could not be held yet (running, awaited)."""
+    cancel: str | None = None
+    """Reason of a cancellation that was ordered before the job came."""
+    unsent: list[Send] = []
+    """What the transitions so far named and nobody has confirmed as durable."""
+
+    def whole(self) -> Job:
+        """The job as it stands now: its record's content with the head's numbers."""
+        return msgspec.structs.replace(
+            decode_job(self.job),
+            replay=self.replay,
+            seq=self.seq,
+            copy=self.copy,
+            attempt=self.attempt,
+            run_after_ms=self.run_after_ms,
+            priority=self.priority,
+        )
+
+
+class ContactJobs(msgspec.Struct, omit_defaults=True):
+    """The record of one contact (or phone); under `PAUSES` the pauses of a partition instead."""
+
+    heads: dict[str, Head] = {}
+    """Job id → head, in the order in which they came."""
+    commands: dict[str, int] = {}
+    """Id of a command that was carried out → when, ms: the same one again does nothing."""
+    next_order: int = 1
+    unsent: list[Send] = []
+    """What is to be told of commands to jobs that there is no head of."""
+    paused: dict[str, str] = {}
+    """Organization, or `EVERYBODY` → reason (only under `PAUSES`)."""
+
+    def waiting(self) -> Iterator[tuple[str, Head]]:
+        """The jobs in the lane, oldest first."""
+        found = [(job_id, head) for job_id, head in self.heads.items() if head.state is State.WAITING]
+        return iter(sorted(found, key=lambda one: one[1].order))
+
+    def running(self) -> tuple[str, Head] | None:
+        """The job that runs: one at a time."""
+        return next((one for one in self.heads.items() if one[1].state is State.RUNNING), None)
+
+
+PAUSES: Final = b"#pauses"
+"""Key of the record that holds a partition's pauses; no contact's key starts so."""
+EVERYBODY: Final = "*"
+
+
+class Place(msgspec.Struct, gc=False):
+    """The parts of a job's payload that lanes go by."""
+
+    conversation_id: str | None = None
+    channel_session_id: str | None = None
+    replay_of: str | None = None
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(ContactJobs)
+_place_decoder = msgspec.json.Decoder(Place)
+
+
+def place_of(job: Job) -> Place:
+    """Conversation and session of a job; other kinds of payload have none."""
+    try:
+        return _place_decoder.decode(job.payload)
+    except msgspec.DecodeError:  # also its subclass ValidationError
+        return Place()
+
+
+def encode_jobs(jobs: ContactJobs) -> bytes:
+    """The changelog value of a contact's jobs."""
+    return _encoder.encode(jobs)
+
+
+def decode_jobs(value: bytes) -> ContactJobs:
+    """The contact's jobs in a changelog value; raises msgspec.DecodeError when the bytes are none."""
+    return _decoder.decode(value)

@@ -1,0 +1,86 @@
+"""Conservation of jobs: what came in is counted where it went (spec/jobs.md, "Dead letters"). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streams.heads import Head, State
+
+
+@dataclass(slots=True)
+class JobTally:
+    """What became of records, commands and attempts since the process started."""
+
+    read: int = 0
+    """Records of `dispatch.jobs`: each is counted in one of the next five."""
+    taken: int = 0
+    returned: int = 0
+    """Came back from the delay topics."""
+    dropped: int = 0
+    """Redelivered, overtaken by a command, or of a job that has ended."""
+    elsewhere: int = 0
+    """The CRM's own workers run it."""
+    unreadable: int = 0
+    commands: int = 0
+    refused: int = 0
+    started: int = 0
+    done: int = 0
+    delayed: int = 0
+    failed: int = 0
+    dead: int = 0
+    held: int = 0
+    handed_back: int = 0
+    lost: int = 0
+    """Attempts whose worker ended without an answer."""
+    merged: int = 0
+    session_waits: int = 0
+    cycles: int = 0
+    busy_ms: int = 0
+    """Sum of the attempts' durations."""
+
+    def hear(self, head: Head, now_ms: int) -> None:
+        """An attempt has ended, and the head is where that led it."""
+        self.busy_ms += now_ms - head.started_ms
+        match head.state:
+            case State.DONE:
+                self.done += 1
+            case State.DELAYED:
+                self.delayed += 1
+            case State.FAILED:
+                self.failed += 1
+            case State.DEAD:
+                self.dead += 1
+            case State.HELD:
+                self.held += 1
+            case _:
+                self.handed_back += 1
+
+    @property
+    def accounted(self) -> int:
+        """The sum of the records' places; equal to `read` between two batches."""
+        return self.taken + self.returned + self.dropped + self.elsewhere + self.unreadable
+
+
+def told(tally: JobTally, running: int, waiting: int) -> dict[str, int]:
+    """As flat numbers, for a log line and the counters' file."""
+    return {
+        "jobs_read": tally.read,
+        "jobs_taken": tally.taken,
+        "jobs_returned": tally.returned,
+        "jobs_dropped": tally.dropped,
+        "jobs_elsewhere": tally.elsewhere,
+        "jobs_unreadable": tally.unreadable,
+        "jobs_running": running,
+        "jobs_waiting": waiting,
+        "attempts": tally.started,
+        "attempts_done": tally.done,
+        "attempts_delayed": tally.delayed,
+        "attempts_failed": tally.failed,
+        "attempts_dead": tally.dead,
+        "attempts_held": tally.held,
+        "attempts_lost": tally.lost,
+        "attempts_handed_back": tally.handed_back,
+        "session_waits": tally.session_waits,
+        "commands": tally.commands,
+        "commands_refused": tally.refused,
+    }

@@ -1,0 +1,155 @@
+"""How a job leaves a state: delayed, held, ended, dead, taken over by a newer one (pure).
+
+The second half of every transition (`streams.transitions`): the head moves, and what has to be sent for it is
+named. Rules: spec/jobs.md, "Lanes" and "States". Times are Unix ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from schemas import alert_texts
+from schemas.records import Alert, Job
+from settings import Language
+from streams.heads import ContactJobs, Head, State, place_of
+from streams.job_records import bury, send_later, tell
+from streams.job_table import Event, targets
+
+INBOUND_TURN: Final = "inbound_turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an installation may set."""
+
+    kinds: frozenset[str]
+    """Kinds that there is a handler for."""
+    language: Language = "pt-BR"
+    on_unknown: Literal["hold", "resend"] = "hold"
+    """Group links: what to do when nobody knows whether the message went out (GROUP_LINK_ON_UNKNOWN)."""
+    group_link_delay_ms: int = 60_000
+    releases: frozenset[str] = frozenset()
+    """Codes of holds whose reason is gone by now: such jobs are released when they are taken over."""
+
+
+class Refused(AssertionError):
+    """A transition that the table doesn't have: a fault of the code, never of the data."""
+
+
+def move(event: Event, head: Head, to: State) -> None:
+    """Lead a head where the table says that the event may lead it. Raises Refused."""
+    if to not in targets(event, head.state):
+        raise Refused(f"{event} leads from {head.state} to {to}")
+    head.state = to
+
+
+def delay(
+    key: bytes,
+    head: Head,
+    delay_ms: int,
+    reason: str,
+    now_ms: int,
+    *,
+    facts: Mapping[str, object] | None = None,
+    alert: Alert | None = None,
+) -> None:
+    """Name the next record of a delayed job, and say when it will run."""
+    head.seq += 1
+    head.copy += 1
+    head.run_after_ms = now_ms + delay_ms
+    job = head.whole()
+    send_later(key, head, job, now_ms)
+    tell(head, job, now_ms, f"retry:{reason}", facts=facts, alert=alert)
+
+
+def hold(
+    event: Event,
+    head: Head,
+    reason: str,
+    now_ms: int,
+    *,
+    facts: Mapping[str, object] | None = None,
+    alert: Alert | None = None,
+) -> None:
+    """Keep a job until somebody releases it."""
+    move(event, head, State.HELD)
+    head.hold, head.held = None, reason
+    head.seq += 1
+    tell(head, head.whole(), now_ms, f"held:{reason}", facts=facts, alert=alert)
+
+
+def end(
+    event: Event,
+    head: Head,
+    state: State,
+    outcome: str,
+    now_ms: int,
+    *,
+    facts: Mapping[str, object] | None = None,
+    result: Mapping[str, object] | None = None,
+) -> Job:
+    """End a job as done or failed; returns it as it ended."""
+    move(event, head, state)
+    head.seq += 1
+    if state is State.DONE:
+        head.last_error = None
+    job = head.whole()
+    tell(head, job, now_ms, outcome, facts=facts, result=result)
+    _close(head, outcome, now_ms)
+    return job
+
+
+def die(
+    event: Event,
+    job_id: str,
+    head: Head,
+    code: str,
+    reason: str,
+    rules: Rules,
+    now_ms: int,
+    facts: Mapping[str, object] | None = None,
+) -> None:
+    """Give a job up: its record into the dead letters, an alert to whoever can help."""
+    move(event, head, State.DEAD)
+    head.seq += 1
+    head.last_error = reason
+    head.first_failed_ms = head.first_failed_ms or now_ms
+    bury(job_id, head, code, now_ms)
+    job = head.whole()
+    alert = alert_texts.job_dead(job, reason, rules.language)
+    tell(head, job, now_ms, f"dead:{code}", facts=facts, alert=alert)
+    _close(head, f"dead:{code}", now_ms)
+
+
+def leave_to(event: Event, head: Head, survivor_id: str, event_seq: int, outcome: str, now_ms: int) -> None:
+    """End a job whose events another one takes over: its own row, then its events with the seq they get."""
+    move(event, head, State.DONE)
+    head.seq += 1
+    job = head.whole()
+    tell(head, job, now_ms, outcome)
+    tell(head, job, now_ms, outcome, moved=(survivor_id, event_seq, job.events))
+    _close(head, outcome, now_ms)
+
+
+def cover(jobs: ContactJobs, newer_id: str, newer: Head, job: Job, now_ms: int) -> None:
+    """A turn is done: older ones of its conversation that wait for another attempt are answered by it."""
+    if newer.kind != INBOUND_TURN or newer.conversation_id is None or place_of(job).replay_of is not None:
+        return
+    for head in jobs.heads.values():
+        again = head.state is State.DELAYED or (head.state is State.WAITING and head.attempt > 0)
+        if (
+            again
+            and head.order < newer.order
+            and head.conversation_id == newer.conversation_id
+            and head.kind == newer.kind
+            and place_of(head.whole()).replay_of is None
+        ):
+            newer.seq = max(newer.seq, head.seq) + 1
+            leave_to(Event.COVER, head, newer_id, newer.seq, f"covered_by:{newer_id}", now_ms)
+
+
+def _close(head: Head, outcome: str, now_ms: int) -> None:
+    head.outcome, head.ended_ms = outcome, now_ms
+    head.job, head.origin, head.hold, head.cancel = b"", None, None, None

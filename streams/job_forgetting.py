@@ -1,0 +1,50 @@
+"""Heads of jobs that ended a day ago go; a contact without any leaves a tombstone (spec/jobs.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from streams.heads import KEPT_MS
+from streams.job_book import SLICE, JobBook
+from streams.transitions import forget
+
+log = structlog.get_logger(__name__)
+
+EVERY_S: Final = 300.0
+
+
+async def forget_ended(book: JobBook, wall_ms: Callable[[], int], every_s: float = EVERY_S) -> None:
+    """Look through the owned jobs for ever, a slice at a time."""
+    while True:
+        await asyncio.sleep(every_s)
+        gone = 0
+        for partition in sorted(book.owned):
+            items = book.items(partition)
+            for start in range(0, len(items), SLICE):
+                if partition in book.owned:
+                    gone += forget_slice(
+                        book, partition, [k for k, _ in items[start : start + SLICE]], wall_ms()
+                    )
+                await asyncio.sleep(0)
+        if gone:
+            log.info("job_heads_forgotten", heads=gone)
+
+
+def forget_slice(book: JobBook, partition: int, keys: list[bytes], now_ms: int) -> int:
+    """Forget what is over of these contacts, in one flush; returns how many heads."""
+    gone, changed = 0, False
+    for key in keys:
+        jobs = book.jobs(key, partition)
+        commands = len(jobs.commands)
+        heads = forget(jobs, now_ms - KEPT_MS)
+        if heads or len(jobs.commands) != commands:
+            gone += heads
+            changed = True
+            book.shrunk(key, partition, jobs)
+    if changed:
+        book.flush()
+    return gone

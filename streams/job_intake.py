@@ -1,0 +1,144 @@
+"""Intake of the executor: records of `dispatch.jobs` and `dispatch.control` into heads (spec/jobs.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+
+from schemas.codec import decode_command, decode_job
+from schemas.dead import Cause, Header
+from schemas.errors import Undecodable, UnknownSchema
+from schemas.records import Job
+from schemas.topic_names import DEAD, OUTCOMES
+from streams.burial import bury
+from streams.calls import Calls
+from streams.control import carry_out, pause
+from streams.execute import Executor
+from streams.heads import KEPT_MS, PAUSES, Origin, State
+from streams.job_book import JobBook
+from streams.job_endings import Rules
+from streams.ports import Outbox
+from streams.transitions import take
+from streams.transport import Record
+
+log = structlog.get_logger(__name__)
+
+MOST_WAITING: Final = 50_000
+"""Contacts with a waiting job above which the intake holds: the rest waits in Kafka."""
+HELD_LOOK_S: Final = 0.05
+
+
+class JobIntake:
+    """Takes in batches of one partition each, in order; acknowledged when the heads are handed over."""
+
+    def __init__(
+        self,
+        book: JobBook,
+        executor: Executor,
+        calls: Calls,
+        outbox: Outbox,
+        rules: Rules,
+        *,
+        wall_ms: Callable[[], int],
+        leaving: Callable[[], bool],
+    ) -> None:
+        self._book = book
+        self._executor = executor
+        self._calls = calls
+        self._outbox = outbox
+        self._rules = rules
+        self._wall_ms = wall_ms
+        self._leaving = leaving
+
+    async def jobs(self, records: Sequence[Record], partition: int) -> None:
+        """Apply a batch of `dispatch.jobs`."""
+        # a rebalance, too, ends the wait: no event could tell both
+        while self._book.lanes.waiting > MOST_WAITING and not self._leaving():  # noqa: ASYNC110
+            await asyncio.sleep(HELD_LOOK_S)
+        self._executor.hear()
+        now_ms = self._wall_ms()
+        for record in records:
+            self._job(record, partition, now_ms)
+        self._book.flush()
+        self._executor.wake()
+
+    def _job(self, record: Record, partition: int, now_ms: int) -> None:
+        tally = self._executor.tally
+        tally.read += 1
+        if record.key is None or record.value is None:
+            self._bury(record, "no_key" if record.key is None else "no_value", "a job needs both", now_ms)
+            return
+        try:
+            job = decode_job(record.value)
+        except UnknownSchema as error:
+            self._bury(record, "unknown_schema", str(error), now_ms)
+            return
+        except Undecodable as error:
+            self._bury(record, "undecodable", str(error), now_ms)
+            return
+        if job.run_by == "table":
+            tally.elsewhere += 1
+            return
+        self._take(record, record.key, job, partition, now_ms)
+
+    def _take(self, record: Record, key: bytes, job: Job, partition: int, now_ms: int) -> None:
+        tally = self._executor.tally
+        jobs = self._book.jobs(key, partition)
+        before = jobs.heads.get(job.id)
+        returns = before is not None and before.state is State.DELAYED
+        headers: list[Header] = list(record.headers)
+        origin = Origin(record.topic, record.partition, record.offset, record.timestamp, headers)
+        old = record.timestamp < now_ms - KEPT_MS
+        head = take(jobs, key, job, record.value or b"", origin, self._rules, now_ms, old=old)
+        if head is None:
+            tally.dropped += 1
+            return
+        tally.returned += returns
+        tally.taken += not returns
+        self._book.changed(key, partition, jobs)
+
+    def _bury(self, record: Record, reason: str, message: str, now_ms: int) -> None:
+        self._executor.tally.unreadable += 1
+        burial = bury(record, Cause("execute", reason, message), None, "", now_ms)
+        self._outbox.send(DEAD, [burial.letter])
+        self._outbox.send(OUTCOMES, [burial.outcome])
+        log.warning(
+            "dead_letter", reason=reason, topic=record.topic, partition=record.partition, offset=record.offset
+        )
+
+    async def commands(self, records: Sequence[Record], partition: int) -> None:
+        """Apply a batch of `dispatch.control`."""
+        self._executor.hear()
+        now_ms = self._wall_ms()
+        for record in records:
+            self._command(record, partition, now_ms)
+        self._book.flush()
+        self._executor.wake()
+
+    def _command(self, record: Record, partition: int, now_ms: int) -> None:
+        tally = self._executor.tally
+        tally.commands += 1
+        try:
+            command = decode_command(record.value or b"")
+        except Undecodable as error:
+            self._bury(record, "undecodable", str(error), now_ms)
+            return
+        if command.action in ("pause", "resume"):
+            pauses = self._book.jobs(PAUSES, partition)
+            if pause(pauses, command):
+                self._book.changed(PAUSES, partition, pauses)
+                log.info("jobs_paused", action=command.action, partition=partition)
+            return
+        key = record.key or b""
+        jobs = self._book.jobs(key, partition)
+        organization_id, _, contact_id = key.decode(errors="replace").partition(":")
+        contact = command.organization_id or organization_id, contact_id or None
+        if not carry_out(jobs, contact, command, now_ms):
+            tally.refused += 1
+        self._book.changed(key, partition, jobs)
+        head = jobs.heads.get(command.job_id or "")
+        if head is not None and head.state is not State.RUNNING and command.job_id is not None:
+            self._calls.abort(command.job_id)

@@ -1,0 +1,132 @@
+"""The worker's half that runs jobs: tables, agents and background work of the executor, plugged together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+import faust
+import structlog
+from psycopg_pool import AsyncConnectionPool
+
+from settings import Settings
+from streams import topics
+from streams.agenda import Clocks
+from streams.calls import Calls
+from streams.execute import Executor
+from streams.executor_ports import SessionStatus
+from streams.handlers.answers import Handler
+from streams.handlers.inbound_turn import NO_ENGINE
+from streams.heads import ContactJobs, decode_jobs, encode_jobs
+from streams.job_book import JobBook
+from streams.job_counting import told
+from streams.job_endings import Rules
+from streams.job_forgetting import forget_ended
+from streams.job_intake import JobIntake
+from streams.job_rows import PostgresJobRows, verify_old
+from streams.lanes import Lanes, Limits
+from streams.ports import Outbox
+from streams.retry import GROUP_LINK
+from streams.transport import Batched, Record, Table, each_batch
+
+log = structlog.get_logger(__name__)
+
+
+class JobRunner:
+    """What the worker needs to run jobs; follows the partitions as the windows do."""
+
+    def __init__(
+        self,
+        app: faust.App,
+        settings: Settings,
+        pool: AsyncConnectionPool,
+        outbox: Outbox,
+        clocks: Clocks,
+        handlers: Mapping[str, Handler],
+        sessions: SessionStatus,
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._clocks = clocks
+        self._partitions = app.conf.topic_partitions
+        self._table: Table[ContactJobs] = app.Table(
+            topics.JOBS_TABLE, partitions=self._partitions, encode=encode_jobs, decode=decode_jobs
+        )
+        self._limits = limits_of(settings)
+        rules = Rules(
+            kinds=frozenset(handlers),
+            language=settings.language,
+            on_unknown=settings.group_link_on_unknown,
+            group_link_delay_ms=settings.group_link_retry_delay_ms,
+            releases=frozenset({NO_ENGINE} if settings.agent_engine_url else ()),
+        )
+        self._lanes = Lanes(self._limits)
+        self._book = JobBook(self._table, self._lanes, spacing_ms=settings.person_spacing_ms)
+        self._calls = Calls(handlers, lambda: self.executor.wake())
+        self.executor = Executor(self._book, self._calls, sessions, outbox, self, clocks, rules)
+        self._intake = JobIntake(
+            self._book,
+            self.executor,
+            self._calls,
+            outbox,
+            rules,
+            wall_ms=clocks.wall_ms,
+            leaving=lambda: bool(app.rebalancing or app.should_stop),
+        )
+        self._rows = PostgresJobRows(pool)
+
+    def join(self) -> None:
+        """Make the application call us."""
+        self._agent(topics.JOBS, "jobs", self._intake.jobs)
+        self._agent(topics.CONTROL, "commands", self._intake.commands)
+        self._table.when_owned(self.own)
+        self._table.when_revoked(self.give_up)
+
+    def _agent(
+        self, name: str, called: str, work: Callable[[Sequence[Record], int], Coroutine[Any, Any, None]]
+    ) -> None:
+        topic = self._app.topic(self._settings.topic(name), schema=Batched(), partitions=self._partitions)
+
+        async def agent(stream: faust.StreamT[Sequence[Record]]) -> None:
+            await each_batch(stream, work)
+
+        self._app.agent(topic, name=called)(agent)
+
+    async def own(self, owned: set[int]) -> None:
+        """These partitions are ours and recovered: run their jobs from now on."""
+        self._lanes.share = len(owned) / self._partitions
+        await self.executor.own(owned)
+        log.info("jobs_owned", partitions=sorted(owned), waiting=self._lanes.waiting)
+
+    async def give_up(self) -> None:
+        """The partitions are going: let calls end, hand the others back."""
+        stopping = self._app.should_stop
+        await self.executor.give_up(
+            self._settings.stop_grace_s if stopping else self._settings.handover_grace_s
+        )
+
+    async def fence(self) -> None:
+        """The group's word that we own what we owned (see `streams.executor_ports.Fence`)."""
+        await self._app.consumer.fence()
+
+    def background(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        """What runs beside the agents, for ever."""
+        return (
+            self.executor.run(),
+            verify_old(self._book, self._rows.ended, self._clocks.wall_ms, self.executor.wake),
+            forget_ended(self._book, self._clocks.wall_ms),
+        )
+
+    def told(self) -> dict[str, int]:
+        """Its counters."""
+        return told(self.executor.tally, len(self._calls), self._lanes.waiting)
+
+
+def limits_of(settings: Settings) -> Limits:
+    """The limits that an installation has set."""
+    return Limits(
+        concurrency=settings.executor_concurrency,
+        weights=settings.organization_weights,
+        rate_per_s=settings.channel_rate_per_s,
+        batch_of_kind={GROUP_LINK: settings.group_link_batch_size},
+    )

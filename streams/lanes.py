@@ -1,0 +1,225 @@
+"""Lanes: which contact's job may start next (spec/jobs.md, "Lanes"). Pure; times in ms.
+
+One job a contact runs at a time. Contacts that wait for a free slot are taken organization by organization:
+the one with the fewest running jobs for its weight comes next, so that nobody's flood or slowness holds
+another's; inside an organization by priority, then first come, first served. A channel session has a rate,
+a person a least distance between two starts: who must wait for those waits aside.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+EVERYBODY: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an installation may set."""
+
+    concurrency: int = 64
+    """Jobs of this worker that run at a time (EXECUTOR_CONCURRENCY)."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Organization → its share; 1 for all others."""
+    rate_per_s: float = 80.0
+    """Starts a second of one channel session, all workers together; 0 = no limit."""
+    batch_of_kind: Mapping[str, int] = field(default_factory=dict)
+    """Kind → most jobs of it that run at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A contact whose next job may start."""
+
+    key: bytes
+    partition: int
+    organization_id: str
+    job_id: str
+    kind: str
+    session_id: str | None
+    priority: int
+    not_before_ms: int = 0
+
+
+@dataclass(slots=True)
+class _Organization:
+    """The turns of one organization that wait for a slot."""
+
+    weight: float = 1.0
+    waiting: list[tuple[int, int, Turn]] = field(default_factory=list)
+    """Heap of (priority, arrival, turn)."""
+    running: int = 0
+    served: float = 0.0
+    """Starts so far, by weight: who was served least comes first among equals."""
+
+
+class Lanes:
+    """All contacts with something to run, and how many run."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.share = 1.0
+        """This worker's part of a session's rate: its partitions of all."""
+        self.clear()
+
+    def clear(self) -> None:
+        """The partitions go: nothing waits and nothing runs here any more."""
+        self._turns: dict[bytes, Turn] = {}
+        self._running: dict[bytes, Turn] = {}
+        self._organizations: dict[str, _Organization] = {}
+        self._aside: list[tuple[int, int, Turn]] = []
+        """Heap of (not before, arrival, turn): they wait for their rate or distance."""
+        self._next_of_session: dict[str, float] = {}
+        self._reserved: dict[str, int] = {}
+        """Job → the place it has in its session's rate, ms: it isn't taken twice."""
+        self._of_kind: dict[str, int] = {}
+        self._arrival = 0
+        self._floor = 0.0
+
+    # -- what the executor tells
+
+    def offer(self, turn: Turn) -> None:
+        """This is the contact's next job now (instead of what was offered before)."""
+        if self._turns.get(turn.key) == turn:
+            return
+        self.withdraw(turn.key, turn.job_id)
+        self._turns[turn.key] = turn
+        self._arrival += 1
+        if turn.not_before_ms > 0:
+            heapq.heappush(self._aside, (turn.not_before_ms, self._arrival, turn))
+        else:
+            self._queue(turn)
+
+    def withdraw(self, key: bytes, following: str | None = None) -> None:
+        """The contact has nothing to run (but the job `following`, whose place in its rate it keeps)."""
+        before = self._turns.pop(key, None)
+        if before is not None and before.job_id != following:
+            self._reserved.pop(before.job_id, None)
+
+    def ended(self, key: bytes) -> None:
+        """The contact's running job has ended."""
+        turn = self._running.pop(key, None)
+        if turn is not None:
+            organization = self._organizations[turn.organization_id]
+            organization.running -= 1
+            self._of_kind[turn.kind] -= 1
+            if not organization.running and not organization.waiting:
+                del self._organizations[turn.organization_id]
+
+    # -- what it asks
+
+    @property
+    def running(self) -> int:
+        """Jobs that run."""
+        return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        """Contacts with a job that waits."""
+        return len(self._turns)
+
+    def is_running(self, key: bytes) -> bool:
+        """Whether a job of the contact runs."""
+        return key in self._running
+
+    def next_due(self) -> int | None:
+        """When the first turn that waits aside may go, Unix ms."""
+        return self._aside[0][0] if self._aside else None
+
+    def take(self, now_ms: int, paused: Container[str]) -> list[Turn]:
+        """The turns that start now: as many as slots are free. They count as running from here on."""
+        self._return(now_ms)
+        free = self.limits.concurrency - len(self._running)
+        if free <= 0 or EVERYBODY in paused:
+            return []
+        taken: list[Turn] = []
+        order = [
+            (one.running / one.weight, one.served, name)
+            for name, one in self._organizations.items()
+            if one.waiting and name not in paused
+        ]
+        heapq.heapify(order)
+        skipped: list[tuple[_Organization, tuple[int, int, Turn]]] = []
+        while order and len(taken) < free:
+            _, _, name = heapq.heappop(order)
+            organization = self._organizations[name]
+            turn = self._next(organization, now_ms, skipped)
+            if turn is None:
+                continue
+            taken.append(turn)
+            self._start(organization, turn)
+            if organization.waiting:
+                heapq.heappush(order, (organization.running / organization.weight, organization.served, name))
+        for organization, entry in skipped:
+            heapq.heappush(organization.waiting, entry)
+        return taken
+
+    # -- inside
+
+    def _queue(self, turn: Turn, arrival: int | None = None) -> None:
+        name = turn.organization_id
+        organization = self._organizations.get(name)
+        if organization is None:
+            weight = max(self.limits.weights.get(name, 1.0), 0.001)
+            # whoever comes new has not been waiting: it starts level with the others
+            organization = self._organizations[name] = _Organization(weight, served=self._floor)
+        entry = (turn.priority, self._arrival if arrival is None else arrival, turn)
+        heapq.heappush(organization.waiting, entry)
+
+    def _return(self, now_ms: int) -> None:
+        """Those whose time has come go back among the others."""
+        while self._aside and self._aside[0][0] <= now_ms:
+            _, arrival, turn = heapq.heappop(self._aside)
+            if self._turns.get(turn.key) is turn:
+                self._queue(turn, arrival)
+
+    def _next(
+        self,
+        organization: _Organization,
+        now_ms: int,
+        skipped: list[tuple[_Organization, tuple[int, int, Turn]]],
+    ) -> Turn | None:
+        """The organization's next turn that may start now; one that may not yet waits aside."""
+        while organization.waiting:
+            entry = heapq.heappop(organization.waiting)
+            turn = entry[2]
+            if self._turns.get(turn.key) is not turn or turn.key in self._running:
+                continue  # withdrawn, or offered anew meanwhile
+            if self._of_kind.get(turn.kind, 0) >= self.limits.batch_of_kind.get(turn.kind, 1 << 30):
+                skipped.append((organization, entry))
+                continue
+            slot_ms = self._reserved.get(turn.job_id) or self._slot(turn.session_id, now_ms)
+            if slot_ms <= now_ms:
+                return turn
+            self._reserved[turn.job_id] = slot_ms
+            heapq.heappush(self._aside, (slot_ms, entry[1], turn))
+        return None
+
+    def _slot(self, session_id: str | None, now_ms: int) -> int:
+        """When the session may start its next job, and take that place. A second's worth may come at once."""
+        rate = self.limits.rate_per_s * self.share
+        if session_id is None or rate <= 0:
+            return now_ms
+        step = 1000 / rate
+        burst = max(1000 - step, 0)
+        place = max(self._next_of_session.get(session_id, 0.0), now_ms - burst)
+        self._next_of_session[session_id] = place + step
+        return int(place) if place > now_ms else now_ms
+
+    def _start(self, organization: _Organization, turn: Turn) -> None:
+        self._turns.pop(turn.key)
+        self._reserved.pop(turn.job_id, None)
+        self._running[turn.key] = turn
+        organization.running += 1
+        organization.served += 1 / organization.weight
+        self._floor = max(self._floor, organization.served)
+        self._of_kind[turn.kind] = self._of_kind.get(turn.kind, 0) + 1
+
+
+def eligible_at(last_started_ms: Iterable[int], spacing_ms: int) -> int:
+    """When a contact's next job of one kind may start: so long after the last start of one; 0 = at once."""
+    newest = max(last_started_ms, default=0)
+    return newest + spacing_ms if newest and spacing_ms else 0
