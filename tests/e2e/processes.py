@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import status
 
@@ -43,6 +45,8 @@ class Processes:
             "RAJADA_SESSION_TIMEOUT_S": "3",
             **settings,
         }
+        self.commands = dict(COMMANDS)
+        """How each is started; a test may put another program in a place."""
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, *names: str) -> None:
@@ -57,7 +61,11 @@ class Processes:
         status.forget(self.status, name)
         with self.log(name).open("ab") as log:
             self._running[name] = subprocess.Popen(
-                COMMANDS[name], env=self.environment, stdout=log, stderr=log, cwd=Path(__file__).parents[2]
+                self.commands[name],
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                cwd=Path(__file__).parents[2],
             )
 
     def wait_ready(self, name: str) -> None:
@@ -99,6 +107,22 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+    def rajada(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of `rajada` with the settings of these processes, to its end."""
+        return subprocess.run(
+            [*RAJADA, *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=Path(__file__).parents[2],
+        )
+
+    def doctor(self) -> list[dict[str, Any]]:
+        """The checks of `rajada doctor`."""
+        checks: list[dict[str, Any]] = json.loads(self.rajada("doctor", "--json").stdout)["checks"]
+        return checks
 
     def log(self, name: str) -> Path:
         """The log file of a process."""

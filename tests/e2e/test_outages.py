@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -20,11 +19,12 @@ from ops.clinic import Clinic, Connection, Message
 from ops.embedded.postgres import EmbeddedPostgres
 from settings import Settings
 from streams.topics import ensure_topics
+from tests.e2e.away import away_s
 from tests.e2e.conftest import MakeProcesses
 from tests.e2e.processes import Processes
 from tests.e2e.waiting import until, value
 
-AWAY_S = float(os.environ.get("RAJADA_TEST_AWAY_S", "12"))
+AWAY_S = away_s(otherwise=12.0)
 """How long Postgres stays away; RAJADA_TEST_AWAY_S=300 gives the five minutes of a real outage."""
 
 
@@ -41,6 +41,7 @@ def told(folder: Path, name: str) -> str:
     return said.reason if said is not None and said.state == "waiting" else ""
 
 
+@pytest.mark.timeout(AWAY_S + 300)
 def test_an_outage_of_postgres_kills_no_event(
     own_postgres: EmbeddedPostgres, tmp_path: Path, kafka: str, prefix: str
 ) -> None:

@@ -6,12 +6,11 @@ import time
 from collections.abc import Sequence
 from uuid import uuid4
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-
 import status
 from ops.clinic import Clinic, Connection, Message, Written
 from tests.e2e.conftest import MakeProcesses
 from tests.e2e.processes import Processes
+from tests.e2e.topic_reading import murmur2_producer, read_all, records_of
 from tests.e2e.waiting import until, value
 
 SOON = {"EVENT_REAP_MS": "500", "RAJADA_SWEEP_EVERY_S": "1"}
@@ -28,15 +27,6 @@ def write_unseen(connection: Connection, clinic: Clinic, messages: Sequence[Mess
         ids = [one.event_id for one in written]
         connection.execute("UPDATE event_log SET status = 'pending' WHERE id = ANY (%s)", [ids])
     return written
-
-
-def records_of(kafka: str, topic: str) -> int:
-    """How many records a topic holds."""
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": str(uuid4())})
-    partitions = consumer.list_topics(topic, 10).topics[topic].partitions
-    marks = [consumer.get_watermark_offsets(TopicPartition(topic, one), 10) for one in partitions]
-    consumer.close()
-    return sum(end - start for start, end in marks)
 
 
 def counted(running: Processes) -> dict[str, int | str]:
@@ -77,15 +67,9 @@ def test_br_52_the_last_thousand_events_sent_again_make_no_job(
     until(lambda: value(connection, DONE) == 1_000, seconds=60, every=0.2)
     jobs, topic = value(connection, JOBS), f"{prefix}ai_agent.dispatch_requested"
 
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": str(uuid4())})
-    partitions = consumer.list_topics(topic, 10).topics[topic].partitions
-    consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-    records = []
-    while len(records) < 1_000:
-        records += [one for one in consumer.consume(1_000, 5) if not one.error()]
-    consumer.close()
+    records = read_all(kafka, topic, 1_000)
     # a third of them to a worker that has seen them, the rest to one that starts
-    producer = Producer({"bootstrap.servers": kafka, "partitioner": "murmur2_random"})
+    producer = murmur2_producer(kafka)
     for number, record in enumerate(records):
         if number == 333:
             producer.flush(10)
