@@ -19,8 +19,6 @@ DELAY: Final = "dispatch.delay"
 """Of all delay topics: a dot and the tier follow."""
 CLOCK: Final = "dispatch.clock"
 """Written to in order to read Kafka's own clock; nobody reads it."""
-CLOCK: Final = "dispatch.clock"
-"""Written to in order to read Kafka's own clock; nobody reads it."""
 RECONCILIATION: Final = "conect-whatsapp-reconciliation-queue"
 
 APP_ID: Final = "rajada-dispatch"

@@ -16,7 +16,6 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from schemas.topic_names import APP_ID as APP_ID
 from schemas.topic_names import CLOCK as CLOCK
-from schemas.topic_names import CLOCK as CLOCK
 from schemas.topic_names import CONTACTS_CHANGELOG as CONTACTS_CHANGELOG
 from schemas.topic_names import CONTACTS_TABLE as CONTACTS_TABLE
 from schemas.topic_names import CONTROL as CONTROL
@@ -85,13 +84,6 @@ TOPICS = (
             extra=(("message.timestamp.type", "LogAppendTime"),),
         )
         for name, wait_ms in DELAY_TOPICS.items()
-    ),
-    Topic(
-        CLOCK,
-        retention_ms=DAY_MS // 24,
-        partitions=1,
-        # its time stamps are what it is for (streams/delays/probe.py); its records tell nothing
-        extra=(("message.timestamp.type", "LogAppendTime"), ("segment.ms", str(3600 * 1000))),
     ),
     Topic(
         CLOCK,
