@@ -2,7 +2,8 @@
 
 Everything comes from the environment (the runner sets it): CHAOS_ID (app id and topic prefix),
 CHAOS_BOOTSTRAP, CHAOS_DIR, CHAOS_WORKER, CHAOS_PARTITIONS, CHAOS_SESSION (s), CHAOS_DELAY_MS (per batch),
-CHAOS_DECODE_MS (per changelog record: makes recovery slow),
+CHAOS_TABLES (0 to 2 tables, all of them count the same), CHAOS_DECODE_MS (per changelog record: makes
+recovery slow),
 CHAOS_GUARD (`0`: no lease, no fence: the audit must notice), CHAOS_JUMP (`1`: move the fetch position behind
 the consumer's back).
 
@@ -12,6 +13,7 @@ What it processed it appends, record by record, to a file that survives kill -9.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import random
 from collections.abc import Mapping, Sequence
@@ -28,6 +30,7 @@ ID = os.environ["CHAOS_ID"]
 WORKER = int(os.environ.get("CHAOS_WORKER", "0"))
 PARTITIONS = int(os.environ.get("CHAOS_PARTITIONS", "6"))
 DELAY = float(os.environ.get("CHAOS_DELAY_MS", "0")) / 1000
+TABLES = ("counts", "again")[: int(os.environ.get("CHAOS_TABLES", "1"))]
 SLOWNESS = float(os.environ.get("CHAOS_DECODE_MS", "0")) / 1000
 GUARDED = os.environ.get("CHAOS_GUARD", "1") == "1"
 FOLDER = Path(os.environ["CHAOS_DIR"])
@@ -68,15 +71,17 @@ def decode(value: bytes) -> dict[str, Any]:
     return state
 
 
-counts: Table[dict[str, Any]] = create_table(
-    app, "counts", partitions=PARTITIONS, encode=orjson.dumps, decode=decode
-)
-counts.fenced = GUARDED
+tables: list[Table[dict[str, Any]]] = [
+    create_table(app, name, partitions=PARTITIONS, encode=orjson.dumps, decode=decode) for name in TABLES
+]
+for table in tables:
+    table.fenced = GUARDED
 if not GUARDED:
     producer.MESSAGE_TIMEOUT = 100.0  # what lay in the queue while the process was stopped is written, too
 journal = os.open(FOLDER / f"processed-{WORKER}.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
-owned: set[int] = set()
+SIGNED = [("worker", b"%d" % WORKER)]
+owned: dict[str, set[int]] = {name: set() for name in TABLES}
 touched: dict[bytes, int] = {}
 idle = asyncio.Event()
 idle.set()  # a worker may be stopped before its announcer has begun
@@ -101,15 +106,18 @@ async def work(records: Sequence[Record], partition: int) -> None:
     """Count a batch and write its changelog."""
     if DELAY:
         await asyncio.sleep(DELAY)
-    if GUARDED and partition not in owned:
-        raise AssertionError(f"a batch of partition {partition} before when_owned (told: {owned})")
-    for record in records:
-        key = record.key or b""
-        after = count(counts.get(key, partition), record.offset)
-        if after is not None:
-            counts.put(key, after, partition)
-            touched[key] = partition
-    counts.flush()
+    for table in tables:
+        if GUARDED and partition not in owned[table.name]:
+            raise AssertionError(f"a batch of partition {partition} before when_owned (told: {owned})")
+        for record in records:
+            key = record.key or b""
+            after = count(table.get(key, partition), record.offset)
+            if after is not None:
+                table.put(key, after, partition)
+                touched[key] = partition
+        table.flush()
+    if not tables:
+        app.producer.send_batch(f"{ID}.out", [(r.key, b"e", partition, SIGNED) for r in records])
     note(b"i", [(partition, record.offset) for record in records])
 
 
@@ -124,33 +132,40 @@ async def one_by_one(stream: Any) -> None:
         note(b"o", [(event.message.partition, event.message.offset)])
 
 
-@counts.when_owned
-def begin(partitions: set[int]) -> None:
-    """The announcer may work."""
-    owned.update(partitions)
+def begin(table: Table[dict[str, Any]], partitions: set[int]) -> None:
+    """The announcer may work, once all tables are ours."""
+    owned[table.name] = set(partitions)
     touched.clear()
-    for partition in partitions:
-        for key, _ in counts.partition_items(partition):
-            touched[key] = partition
+    for one in tables:
+        for partition in partitions & one.owned:
+            touched.update((key, partition) for key, _ in one.partition_items(partition))
+            key = next((key for key, _ in one.partition_items(partition)), None)
+            if key is not None:  # whoever is told may write in all tables
+                one.put(key, one.get(key, partition), partition)
+        one.flush()
 
 
-@counts.when_revoked
-async def end() -> None:
+async def end(table: Table[dict[str, Any]]) -> None:
     """The announcer must come to rest."""
-    owned.clear()
+    owned[table.name] = set()
     await idle.wait()
+
+
+for table in tables:
+    table.when_owned(functools.partial(begin, table))
+    table.when_revoked(functools.partial(end, table))
 
 
 async def announce() -> None:
     """One round of work beside the streams: durable, fenced, sent."""
     keys = [(key, touched.pop(key)) for key in list(touched)[:500]]
-    await counts.flush()
+    for table in tables:
+        await table.flush()
     if GUARDED:
         await app.consumer.fence()
-    told = [(key, orjson.dumps(counts.get(key, partition)), partition, [("worker", b"%d" % WORKER)])
-            for key, partition in keys]  # fmt: skip
+    told = [(key, orjson.dumps(tables[0].get(key, partition)), partition, SIGNED) for key, partition in keys]
     await app.producer.send_batch(f"{ID}.out", told)
-    for partition in sorted(owned):
+    for partition in sorted(tables[0].owned):
         done = app.consumer.applied(f"{ID}.in", partition)
         known = app.consumer.stable_end(f"{ID}.in", partition)
         if done is not None and known is not None and done > known:
@@ -161,7 +176,7 @@ async def announcer() -> None:
     """Announce while partitions are owned."""
     while True:
         await asyncio.sleep(PAUSE)
-        if owned and touched:
+        if touched and all(owned.values()):
             idle.clear()
             try:
                 await announce()
@@ -177,7 +192,7 @@ async def counters() -> None:
         app.log.info(
             "COUNTERS refetches=%d stale=%d holes=%d lag=%d keys=%d",
             consumer.refetches, consumer.stale_fetches, consumer.holes, sum(consumer.ledger.lag().values()),
-            len(counts),
+            sum(len(table) for table in tables),
         )  # fmt: skip
 
 

@@ -210,9 +210,9 @@ def judge_changelog(findings: Findings, truth: Truth, records: Iterable[Any]) ->
             newest[key] = value["last"], value["worker"]
         state[key] = value
     wrong = _differences(truth, state)
-    findings.wrong_keys = len(wrong)
-    findings.wrong_without_tokens = len(_differences(truth, unchecked))
-    findings.details["wrong"] = dict(list(wrong.items())[:5])
+    findings.wrong_keys += len(wrong)
+    findings.wrong_without_tokens += len(_differences(truth, unchecked))
+    findings.details.setdefault("wrong", {}).update(list(wrong.items())[:5])
 
 
 def _differences(truth: Truth, state: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from .audit import Findings, Log, Truth, judge_changelog, judge_deliveries
 from .workers import Worker, Workers
 
+TABLES = ("counts", "again")
+"""The tables that a worker may keep, and so part of their changelogs' names."""
 SINGLE_EVERY = 8
 """One of so many records goes to the topic that is consumed record by record."""
 
@@ -42,6 +44,7 @@ class Plan:
     rate: int = 800
     keys: int = 3000
     partitions: int = 6
+    tables: int = 1
     session_s: float = 3.0
     delay_ms: float = 0.0
     decode_ms: float = 0.0
@@ -124,13 +127,14 @@ def run(plan: Plan, folder: Path) -> Findings:
     """One run from the creation of its topics to the audit."""
     prefix = plan.prefix
     sources = [f"{prefix}.in", f"{prefix}.one"]
-    changelog = f"{prefix}-counts-changelog"
+    changelogs = [f"{prefix}-{name}-changelog" for name in TABLES[: plan.tables]]
     create_topics(plan.bootstrap, [*sources, f"{prefix}.out"], plan.partitions)
     environment = {
         "CHAOS_ID": prefix,
         "CHAOS_BOOTSTRAP": plan.bootstrap,
         "CHAOS_DIR": str(folder),
         "CHAOS_PARTITIONS": str(plan.partitions),
+        "CHAOS_TABLES": str(plan.tables),
         "CHAOS_SESSION": str(plan.session_s),
         "CHAOS_DELAY_MS": str(plan.delay_ms),
         "CHAOS_DECODE_MS": str(plan.decode_ms),
@@ -153,7 +157,8 @@ def run(plan: Plan, folder: Path) -> Findings:
         findings.details["exits"] = workers.unexpected_exits()
         workers.finish(10)
         judge_deliveries(findings, truth, folder, prefix, log.ends(), log.committed())
-        judge_changelog(findings, truth, log.read(changelog, plan.partitions))
+        for changelog in changelogs:
+            judge_changelog(findings, truth, log.read(changelog, plan.partitions))
         findings.longest_pause_s = round(findings.longest_pause_s, 1)
         findings.workers = len(workers.all)
         findings.ended_themselves = sum(worker.process.poll() == 70 for worker in workers.all)
@@ -161,7 +166,7 @@ def run(plan: Plan, folder: Path) -> Findings:
     finally:
         workers.finish(5)
         log.close()
-        delete_topics(plan.bootstrap, [*sources, f"{prefix}.out", changelog])
+        delete_topics(plan.bootstrap, [*sources, f"{prefix}.out", *changelogs])
     return findings
 
 
@@ -189,16 +194,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=20.0, help="length of the load")
     parser.add_argument("--rate", type=int, default=800, help="records a second")
+    parser.add_argument("--tables", type=int, default=1, choices=range(3), help="tables of each worker")
     parser.add_argument("--delay-ms", type=float, default=0.0, help="work per batch")
     parser.add_argument("--decode-ms", type=float, default=0.0, help="recovery time per changelog record")
     parser.add_argument("--jump", action="store_true", help="also move the fetch position at random")
     parser.add_argument("--unguarded", action="store_true", help="without lease and fence: it must fail")
     parser.add_argument("--json", action="store_true", help="one line of JSON instead of text")
     options = parser.parse_args()
-    plan = Plan(
-        options.bootstrap, options.seed, options.seconds, options.rate, delay_ms=options.delay_ms,
-        decode_ms=options.decode_ms, guarded=not options.unguarded, jump=options.jump,
-    )  # fmt: skip
+    names = {field.name for field in dataclasses.fields(Plan)}
+    chosen = {name: value for name, value in vars(options).items() if name in names}
+    plan = Plan(**chosen, guarded=not options.unguarded)
     folder = Path(tempfile.mkdtemp(prefix="rajada-chaos-"))
     findings = run(plan, folder)
     if options.json:

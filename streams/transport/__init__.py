@@ -18,16 +18,8 @@ from faust.transport.drivers import aiokafka as driver
 
 from .batches import Batched, Record, Work, each_batch
 from .consumer import Consumer
-from .failure import (
-    EXIT_CODE,
-    FenceRefused,
-    LeaseLost,
-    NotOwned,
-    StateIncomplete,
-    TransportError,
-    end_process,
-    vital,
-)
+from .errors import FenceRefused, LeaseLost, NotOwned, StateIncomplete, TransportError
+from .failure import EXIT_CODE, end_process, vital
 from .ledger import Ledger
 from .producer import Producer
 from .table import Store, Table, create_table

@@ -64,14 +64,13 @@ def cut(
         yield start, end, records
 
 
-def message_of(tp: Any, records: Sequence[Record], generation: int) -> Any:
-    """The one Faust message that carries a whole batch; its offset is that of the last record."""
-    last = records[-1]
+def message_of(tp: Any, records: Sequence[Record], offset: int, generation: int) -> Any:
+    """The one Faust message that carries a whole batch, and stands at `offset`."""
     return ConsumerMessage(
-        topic=last.topic,
-        partition=last.partition,
-        offset=last.offset,
-        timestamp=last.timestamp / 1000.0,
+        topic=tp.topic,
+        partition=tp.partition,
+        offset=offset,
+        timestamp=records[-1].timestamp / 1000.0 if records else 0.0,
         timestamp_type=0,
         headers=None,
         key=None,

@@ -13,9 +13,11 @@ from faust.types import TP
 
 from .batches import Record
 from .delivery import Delivery
-from .failure import FenceRefused, LeaseLost, TransportError, end_process, waiting_tasks
+from .errors import FenceRefused, LeaseLost, TransportError
+from .failure import end_process, waiting_tasks
 from .fetching import ChangelogMissing
 from .ledger import Batch
+from .ownership import Membership, Ownership
 from .table import Table
 from .watchdog import Watchdog
 
@@ -35,9 +37,13 @@ class Consumer(Delivery):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._watchdog: Watchdog[Any] | None = None
         self._giving_up = False
+        self._membership: Membership | None = None
+        self.stayed_member = False
+        """Whether nobody else can have owned our partitions since the assignment before."""
         self.generation: int | None = None
         """The group's generation in which partitions are ours; None while none are."""
         super().__init__(*args, **kwargs)
+        self.ownership = Ownership(self.app, self._tables)
 
     async def crash(self, reason: BaseException) -> None:
         """A failed service ends the process: Faust's way leaves the group before the work ends."""
@@ -78,13 +84,17 @@ class Consumer(Delivery):
         What was durable before the call will be read by whoever owns the partitions later. A refusal ends
         the process: the work must be dropped.
         """
-        generation = self.generation
         try:
-            if generation is None:
-                raise FenceRefused("no partitions are ours now; fence before `when_revoked` returns")
-            await self._thread.confirm(generation)
+            await self.confirm()
         except FenceRefused as error:
             end_process(error)
+
+    async def confirm(self) -> None:
+        """As `fence`, but for work that may as well be dropped. Raises FenceRefused."""
+        generation = self.generation
+        if generation is None:
+            raise FenceRefused("no partitions are ours now; fence before `when_revoked` returns")
+        await self._thread.confirm(generation)
 
     def applied(self, topic: str, partition: int) -> int | None:
         """Everything below this offset is finished by the agent; None when the partition isn't ours (yet)."""
@@ -114,8 +124,7 @@ class Consumer(Delivery):
         try:
             async with asyncio.timeout(timeout):
                 await super().on_partitions_revoked(revoked)  # drains the streams and commits
-                for table in self._tables():
-                    await table.give_up()
+                await self.ownership.give_up()
                 await self.app.producer.flush()
         except TimeoutError:
             log.error("work at a rebalance doesn't end", waiting=waiting_tasks())
@@ -134,17 +143,26 @@ class Consumer(Delivery):
         self.assignments += 1
         self._giving_up = False
         self.generation = generation_id
+        membership = self._thread.membership(generation_id)
+        self.stayed_member = membership.follows(self._membership)
+        self._membership = membership
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _tables(self) -> list[Table[Any]]:
         return [table for table in self.app.tables.values() if isinstance(table, Table)]
 
     def _check_changelogs(self, assigned: Collection[Any]) -> None:
-        """Without its changelog partition a table starts empty and overwrites what the changelog holds."""
-        sources = {tp for tp in assigned if not self._is_changelog_tp(tp) and self._is_batched(tp.topic)}
-        for topic in self.app.tables.changelog_topics:
-            without = {tp.partition for tp in sources} - {
-                tp.partition for tp in assigned if tp.topic == topic
-            }
+        """Without its changelog partition a table starts empty and overwrites what the changelog holds.
+
+        Tables belong to the source topics that have as many partitions as they.
+        """
+        sources = [tp for tp in assigned if not self._is_changelog_tp(tp) and self._is_batched(tp.topic)]
+        for table in self._tables():
+            topic = table.topic_name
+            without = {
+                tp.partition
+                for tp in sources
+                if self._thread.topic_partitions(tp.topic) in (None, table.partitions)
+            } - {tp.partition for tp in assigned if tp.topic == topic}
             if without:
                 end_process(ChangelogMissing(f"partitions {sorted(without)} are assigned without {topic}"))

@@ -19,6 +19,7 @@ from aiokafka.errors import IllegalStateError
 from faust.transport.drivers import aiokafka as driver
 
 from .batches import Batched, Record, cut, message_of
+from .failure import vital
 from .fetching import ConsumerThread
 from .ledger import Batch, Ledger
 
@@ -35,6 +36,8 @@ class Delivery(driver.Consumer):
     """Times the fetcher stood elsewhere than it should."""
     stale_fetches: int = 0
     """Fetches that were overtaken by a seek."""
+    rereads: int = 0
+    """Times that a table missed records of its changelog and had them read again."""
     holes: int = 0
     """Offsets that were passed without a record."""
 
@@ -96,10 +99,19 @@ class Delivery(driver.Consumer):
         """Seek (Faust's recovery uses it for changelogs)."""
         if self.app.rebalancing and any(offset is None or offset < 0 for offset in partitions.values()):
             raise IllegalStateError("offsets of an older generation")  # recovery starts over
-        epochs = self.ledger.rewind(partitions)
+        await self._seek_from(self.ledger.rewind(partitions), partitions)
+
+    async def _seek_from(self, epochs: Mapping[Any, int], partitions: Mapping[Any, int]) -> None:
         await super().seek_wait(partitions)
         for tp, epoch in epochs.items():
             self.ledger.settle(epoch, tp, partitions[tp])
+
+    def read_again(self, tp: Any, offset: int) -> None:
+        """Records of a changelog were lost between the ledger and the table: go back, at once and beside."""
+        self.rereads += 1
+        log.warning("reading a changelog again", tp=str(tp), offset=offset)
+        epochs = self.ledger.rewind([tp])
+        self.add_future(vital(self._seek_from)(epochs, {tp: offset}))
 
     async def _seek(self, partition: Any, offset: int) -> None:
         epochs = self.ledger.rewind([partition])
@@ -153,7 +165,7 @@ class Delivery(driver.Consumer):
                     batch = self.ledger.accept(wanted[tp].epoch, tp, *piece, tracked=tracked)
                 if batch is None:
                     runs.remove(run)
-                elif batch.records:
+                elif batch.records or (self._is_changelog_tp(tp) and self._is_batched(tp.topic)):
                     batch.message = self._batch_message(tp, batch)
                     self._read_offset[tp] = None  # else _drain_messages drops messages and fills gaps
                     self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
@@ -162,7 +174,9 @@ class Delivery(driver.Consumer):
     def _batch_message(self, tp: Any, batch: Batch[Any, Record]) -> Any:
         if self._is_batched(tp.topic):
             self.app.monitor.messages_received_total += len(batch.records) - 1
-            message = message_of(tp, batch.records, self.app.consumer_generation_id)
+            # recovery counts offsets, and a changelog may end in some that carry no record
+            offset = batch.end - 1 if self._is_changelog_tp(tp) else batch.records[-1].offset
+            message = message_of(tp, batch.records, offset, self.app.consumer_generation_id)
         else:
             message = super()._to_message(tp, batch.records[-1])
         message.batch = batch

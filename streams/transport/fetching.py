@@ -17,9 +17,11 @@ from aiokafka.errors import ConsumerStoppedError
 from faust.transport.drivers import aiokafka as driver
 
 from .batches import Record
-from .failure import FenceRefused, TransportError, end_process
+from .errors import FenceRefused, TransportError
+from .failure import end_process
 from .lease import Lease, confirm, watch
 from .ledger import Expected
+from .ownership import Membership
 
 LOOK = 0.2
 """Seconds between two looks at a possibly changed assignment while a fetch waits."""
@@ -110,6 +112,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return end
 
     # -- membership
+
+    def membership(self, generation: int) -> Membership:
+        """As whom we were assigned partitions in `generation`. Called from the main loop."""
+        coordinator = self._ensure_consumer()._coordinator
+        static = self.app.conf.consumer_group_instance_id is not None
+        return Membership(coordinator.member_id, generation, static)
 
     async def confirm(self, generation: int) -> None:
         """Ask the coordinator whether `generation` is still ours (called from the main loop).

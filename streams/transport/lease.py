@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from aiokafka import errors
 from aiokafka.protocol.group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
 
-from .failure import FenceRefused
+from .errors import FenceRefused
 
 TRUST = 0.7
 """Share of the session timeout for which an answered heartbeat is trusted."""

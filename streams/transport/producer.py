@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import confluent_kafka
 from aiokafka.partitioner import murmur2
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 from faust.exceptions import ImproperlyConfigured, NotReady, ProducerSendError
 from faust.transport import producer as base
@@ -246,14 +246,28 @@ class Producer(base.Producer):
 
         def create() -> None:
             """Ask the broker (blocks)."""
-            admin = AdminClient(self._settings())  # must live until its futures are done
             try:
-                admin.create_topics([new])[topic].result(want_seconds(timeout))
+                self._admin.create_topics([new])[topic].result(want_seconds(timeout))
             except KafkaException as exc:
                 if exc.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or ensure_created:
                     raise
 
         await self.loop.run_in_executor(None, create)
+
+    @functools.cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient(self._settings())
+
+    async def topic_id(self, topic: str) -> str:
+        """Kafka's id of a topic: one that was made anew under the same name has another."""
+
+        def ask() -> str:
+            """Ask the broker (blocks)."""
+            asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=10)
+            return str(asked[topic].result(15).topic_id)
+
+        found: str = await self.loop.run_in_executor(None, ask)
+        return found
 
     def key_partition(self, topic: str, key: bytes) -> Any:
         """The partition that a record with this key goes to."""

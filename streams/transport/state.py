@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from .failure import NotOwned
+from .errors import NotOwned
 from .token import HEADER, MARKER, Reader, succeed
 
 V = TypeVar("V")
@@ -36,6 +36,8 @@ class Partition(Generic[V]):
 
     __slots__ = ("covered", "dirty", "headers", "tokens", "values")
 
+    values: dict[bytes, V]
+
     def __init__(self) -> None:
         self.values: dict[bytes, V] = {}
         self.dirty: dict[bytes, None] = {}
@@ -46,6 +48,10 @@ class Partition(Generic[V]):
         self.headers: list[tuple[str, bytes]] = []
         """What our own records of this partition carry: our token; empty until it's recovered and claimed."""
 
+    def empty(self) -> None:
+        """Forget what was read."""
+        self.values, self.dirty, self.covered, self.tokens = {}, {}, None, Reader()
+
     def claim(self, generation: int) -> None:
         """Take the token of an owner that was assigned in `generation` (all that was written is read)."""
         self.tokens.highest = succeed(self.tokens.highest, generation).encode()
@@ -53,28 +59,45 @@ class Partition(Generic[V]):
 
 
 class State(Generic[V]):
-    """The partitions of one table that this worker was assigned."""
+    """The partitions of one table that this worker was assigned: its own, and those it only follows."""
 
     def __init__(self, decode: Callable[[bytes], V]) -> None:
         self._decode = decode
         self.partitions: dict[int, Partition[V]] = {}
+        """The partitions that are ours."""
+        self.followed: dict[int, Partition[V]] = {}
+        """Standby replicas of partitions that others own: read, never written or shown."""
         self.late_writes = 0
         """Changelog records of replaced owners that recovery ignored."""
 
     # -- ownership
 
-    def assign(self, partitions: Iterable[int]) -> set[int]:
-        """Keep the state of partitions that stay ours, forget all else. Returns those that start empty.
+    def assign(self, partitions: Collection[int], followed: Collection[int] = ()) -> set[int]:
+        """Keep the state of partitions that stay here, forget all else. Returns those that start empty.
 
         A partition with keys that were put but never flushed is read again too: its state is ahead of what
         the changelog can give to the next owner, and nobody would write the difference.
         """
-        kept = {p: self.partitions[p] for p in partitions if p in self.partitions}
-        kept = {p: state for p, state in kept.items() if state.covered is not None and not state.dirty}
+        before = {**self.followed, **self.partitions}
+        wanted = {*partitions, *followed}
+        kept = {
+            p: state
+            for p, state in before.items()
+            if p in wanted and state.covered is not None and not state.dirty
+        }
         for state in kept.values():
             state.headers = []
         self.partitions = {p: kept.get(p) or Partition() for p in partitions}
-        return self.partitions.keys() - kept.keys()
+        self.followed = {p: kept.get(p) or Partition() for p in followed if p not in self.partitions}
+        return wanted - kept.keys()
+
+    def forget_owned(self) -> None:
+        """Others may have owned our partitions meanwhile: what we wrote last may be a late write."""
+        self.partitions = {}
+
+    def find(self, partition: int) -> Partition[V] | None:
+        """The state of a partition, ours or followed."""
+        return self.partitions.get(partition) or self.followed.get(partition)
 
     def at(self, partition: int) -> Partition[V]:
         """The state of an owned partition. Raises NotOwned."""
@@ -89,10 +112,15 @@ class State(Generic[V]):
         """Take over the changelog's range `[start, end)`; False when it doesn't continue what is covered.
 
         `first` says that the range begins where reading began: a partition without state accepts only that.
-        What is covered already is not applied again: the state never goes back.
+        When reading began behind what is covered, the log's beginning was deleted meanwhile, and only what
+        is left of it counts. What is covered already is not applied again: the state never goes back.
         """
-        state = self.partitions.get(partition)
-        if state is None or (not first if state.covered is None else start > state.covered):
+        state = self.find(partition)
+        if state is None:
+            return False
+        if first and state.covered is not None and start > state.covered:
+            state.empty()
+        if not first if state.covered is None else start > state.covered:
             return False
         values, decode, covered = state.values, self._decode, state.covered or 0
         accepts = state.tokens.accepts

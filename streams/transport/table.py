@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
-import faust
-import structlog
 from faust.stores import memory
-from faust.types import TP
 
 from .batches import Batched
-from .failure import StateIncomplete, end_process
-from .ledger import Batch
+from .changelog import ChangelogTable
+from .ownership import OnOwned, OnRevoked
 from .producer import Item
-from .state import Partition, State
-from .token import MARKER
-
-log = structlog.get_logger(__name__)
+from .state import State
 
 V = TypeVar("V")
-OnOwned = Callable[[set[int]], Awaitable[None] | None]
-OnRevoked = Callable[[], Awaitable[None] | None]
 
 COMPACTION_LAG_MS = 30 * 60 * 1000
 """A changelog record stays readable at least so long, even when a newer one of its key exists."""
@@ -56,7 +48,7 @@ class Store(memory.Store):
         self.data = _View(self.table.local)
 
 
-class Table(faust.Table, Generic[V]):
+class Table(ChangelogTable[V]):
     """A Faust table whose keys are bytes and whose values go through `encode` and `decode`.
 
     Written by `put` and `flush`, from an agent's batch or from whatever works beside the streams between
@@ -72,17 +64,9 @@ class Table(faust.Table, Generic[V]):
         *,
         encode: Callable[[V], bytes] = bytes,  # type: ignore[assignment]  # default for bytes
         decode: Callable[[bytes], V] = bytes,  # type: ignore[assignment]  # default for bytes
+        snapshots: bool = True,
         **kwargs: Any,
     ) -> None:
-        self.local: State[V] = State(decode)
-        self._encode = encode
-        self._decode = decode
-        self._on_owned: list[OnOwned] = []
-        self._on_revoked: list[OnRevoked] = []
-        self._turn = asyncio.Lock()
-        self._assignment = 0  # counts revocations; a recovery that began before the newest one is stale
-        self._recovering: int | None = None
-        self._told = False
         serializers = {"key_serializer": "raw", "value_serializer": "raw"}
         kwargs.setdefault("schema", Batched(key_type=bytes, value_type=bytes, **serializers))
         kwargs["extra_topic_configs"] = {
@@ -90,11 +74,13 @@ class Table(faust.Table, Generic[V]):
             **(kwargs.get("extra_topic_configs") or {}),
         }
         kwargs["recovery_buffer_size"] = 2  # in batches; 1 has a meaning of its own in Faust's recovery
-        super().__init__(app, key_type=bytes, value_type=bytes, **kwargs)
+        types = {"key_type": bytes, "value_type": bytes}
+        super().__init__(app, encode=encode, decode=decode, snapshots=snapshots, **types, **kwargs)
 
     def info(self) -> Mapping[str, Any]:
         """The constructor's arguments (Faust clones tables by them)."""
-        return {**super().info(), "encode": self._encode, "decode": self._decode}
+        own = {"encode": self.encode, "decode": self._decode, "snapshots": self.snapshots is not None}
+        return {**super().info(), **own}
 
     # -- use
 
@@ -122,7 +108,7 @@ class Table(faust.Table, Generic[V]):
         if self.fenced:
             self.app.consumer.check_lease()
         taken = self.local.take_dirty()
-        encode = self._encode
+        encode = self.encode
 
         def items() -> Iterator[Item]:
             for partition, (state, keys) in taken.items():
@@ -131,27 +117,20 @@ class Table(faust.Table, Generic[V]):
                     yield key, encode(values[key]) if key in values else None, partition, headers
 
         def durable(sent: asyncio.Future[dict[int, int]]) -> None:
+            self._unsettled.discard(sent)
             if not sent.cancelled() and sent.exception() is None:
                 self._cover({partition: state for partition, (state, _) in taken.items()}, sent.result())
                 if not result.done():
                     result.set_result(None)
 
-        self.app.producer.send_batch(self.changelog_topic_name, items()).add_done_callback(durable)
+        sent = self.app.producer.send_batch(self.topic_name, items())
+        self._unsettled.add(sent)
+        sent.add_done_callback(durable)
         return result
-
-    def _cover(self, written: Mapping[int, Partition[V]], highest: Mapping[int, int]) -> None:
-        """What we wrote ourselves needs no reading when the partition stays ours through a rebalance."""
-        for partition, state in written.items():
-            state.covered = max(state.covered or 0, highest[partition] + 1)
 
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, V]]:
         """Keys and values of one owned partition (nothing when it isn't); don't put while iterating."""
         return self.local.items(partition)
-
-    @property
-    def owned(self) -> set[int]:
-        """The partitions assigned to this worker, recovered or not."""
-        return set(self.local.partitions)
 
     def __len__(self) -> int:
         return len(self.local)
@@ -169,9 +148,10 @@ class Table(faust.Table, Generic[V]):
     def when_owned(self, callback: OnOwned) -> OnOwned:
         """Call `callback` after each recovery, before the streams resume, with all partitions now ours.
 
-        Usable as a decorator. An exception in it ends the process.
+        All tables of the application are recovered and may be written by then. Usable as a decorator. An
+        exception in it ends the process.
         """
-        self._on_owned.append(callback)
+        self.when_owned_callbacks.append(callback)
         return callback
 
     def when_revoked(self, callback: OnRevoked) -> OnRevoked:
@@ -180,122 +160,25 @@ class Table(faust.Table, Generic[V]):
         The streams are idle by then; writing, flushing, sending and fencing still work, and nothing must be
         left for later. Called only after `when_owned` was. An exception in it ends the process.
         """
-        self._on_revoked.append(callback)
+        self.when_revoked_callbacks.append(callback)
         return callback
-
-    async def give_up(self) -> None:
-        """Tell those who work beside the streams that the partitions are going, and wait for them."""
-        self._assignment += 1
-        async with self._turn:
-            if not self._told:
-                return
-            self._told = False
-            for callback in self._on_revoked:
-                await _call(callback)
-
-    async def on_stop(self) -> None:
-        """A graceful stop gives the partitions up, too."""
-        await self.give_up()
-        await super().on_stop()
-
-    async def on_rebalance(self, *args: Any, **kwargs: Any) -> None:
-        """Forget the partitions that went; let recovery read the others from where their state ends."""
-        await super().on_rebalance(*args, **kwargs)
-        offsets = self.app.tables.recovery.active_offsets
-        topic = self.changelog_topic_name
-        assigned = {tp.partition for tp in self.app.assignor.assigned_actives() if tp.topic == topic}
-        self.local.assign(assigned)
-        for number in assigned:
-            covered = self.local.at(number).covered
-            offsets[TP(topic, number)] = None if covered is None else covered - 1
-        self._recovering = self._assignment
-
-    async def on_recovery_completed(self, active_tps: set[Any], standby_tps: set[Any]) -> None:
-        """Check that the state is whole and tell those who wait for it."""
-        try:
-            async with self._turn:
-                # Faust says so, too, when a stop cuts the reading short
-                if self.app.should_stop or self._recovering != self._assignment:
-                    return
-                if not await self._is_recovered():
-                    return
-                self._recovering = None
-                await self._claim()
-                await super().on_recovery_completed(active_tps, standby_tps)
-                self._told = True
-                for callback in self._on_owned:
-                    await _call(callback, self.owned)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # Faust would drop it
-            end_process(error)
-
-    # -- recovery
-
-    def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
-        """Take over changelog records (called by Faust's recovery with a few batches)."""
-        try:
-            for event in batch:
-                self._apply(event.message)
-        except Exception as error:  # Faust would log it and go on with a hole in the state
-            end_process(error)
-
-    def _apply(self, message: Any) -> None:
-        batch: Batch[Any, Any] = message.batch
-        tp, ledger = message.tp, self.app.consumer.ledger
-        if self._recovering is None or tp.topic != self.changelog_topic_name:
-            return  # late: newer state was put meanwhile
-        first = ledger.is_live(batch) and batch.start == ledger.base(tp)
-        if self.local.apply(tp.partition, batch.start, batch.end, first, batch.records):
-            return
-        offsets, state = self.app.tables.recovery.active_offsets, self.local.partitions.get(tp.partition)
-        if state is not None and tp in offsets:  # of an older assignment: recovery must not take it for read
-            offsets[tp] = (state.covered or 0) - 1
-
-    async def _is_recovered(self) -> bool:
-        """Whether every partition is covered up to where its changelog ended; raises StateIncomplete if not.
-
-        False: it isn't known yet. A recovery that was interrupted by a rebalance may still come to its end,
-        with the ends of the assignment before; recovery of the present one follows.
-        """
-        consumer, topic = self.app.consumer, self.changelog_topic_name
-        ends = {number: consumer.recovery_end(TP(topic, number)) for number in self.local.partitions}
-        if None in ends.values():
-            return False
-        empty = [
-            TP(topic, number) for number, state in self.local.partitions.items() if state.covered is None
-        ]
-        starts = await consumer.earliest_offsets(*empty) if empty else {}
-        for number, state in self.local.partitions.items():
-            reached = starts[TP(topic, number)] if state.covered is None else state.covered
-            if reached < ends[number]:
-                raise StateIncomplete(f"{topic}-{number}: read to {reached} of {ends[number]}, start again")
-        return True
-
-    async def _claim(self) -> None:
-        """Take a token for each partition and make it durable before anything else is written."""
-        if not self.local.partitions:
-            return
-        consumer = self.app.consumer
-        # after the reading: then a token as high as ours can only be of an earlier life of the group
-        await consumer.fence()
-        consumer.check_lease()
-        states = dict(self.local.partitions)
-        for state in states.values():
-            state.claim(consumer.generation)
-        markers: list[Item] = [(MARKER, b"", number, state.headers) for number, state in states.items()]
-        self._cover(states, await self.app.producer.send_batch(self.changelog_topic_name, markers))
-
-
-async def _call(callback: Callable[..., Awaitable[None] | None], *args: Any) -> None:
-    result = callback(*args)
-    if result is not None:
-        await result
 
 
 def create_table(
-    app: Any, name: str, *, partitions: int, encode: Callable[[V], bytes], decode: Callable[[bytes], V]
+    app: Any,
+    name: str,
+    *,
+    partitions: int,
+    encode: Callable[[V], bytes],
+    decode: Callable[[bytes], V],
+    snapshots: bool = True,
 ) -> Table[V]:
-    """`app.Table` with types: a table of `app` (made with `Table=Table, store="batchmem://"`)."""
-    table: Table[V] = app.Table(name, partitions=partitions, encode=encode, decode=decode)
+    """`app.Table` with types: a table of `app` (made with `Table=Table, store="batchmem://"`).
+
+    `snapshots`: keep its state on local disk, too (in the app's data folder), so that a restart reads only
+    what was written since.
+    """
+    table: Table[V] = app.Table(
+        name, partitions=partitions, encode=encode, decode=decode, snapshots=snapshots
+    )
     return table

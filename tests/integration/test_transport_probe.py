@@ -79,7 +79,7 @@ def probing(what: str, bootstrap: str, name: str, folder: Path, fresh: bool = Tr
         if process.poll() is None:
             process.kill()
         process.wait()
-        delete_topics(bootstrap, [*topics, f"{name}-t-changelog"])
+        delete_topics(bootstrap, [*topics, f"{name}-t-changelog", f"{name}-second-changelog"])
 
 
 def test_the_fence_passes_for_the_owner_and_ends_a_worker_of_a_stale_generation(kafka, prefix, tmp_path):
@@ -196,6 +196,23 @@ def test_the_hooks_frame_the_ownership_and_writing_works_until_it_ends(kafka, pr
             second.process.terminate()
             assert second.wait_end() == 0
             assert second.result == [["owned", [0, 1], ["a", "b", "last"]], "revoked"]
+
+
+def test_two_tables_of_one_worker_are_recovered_claimed_and_given_up_together(kafka, prefix, tmp_path):
+    with probing("two", kafka, prefix + "two", tmp_path) as probe:
+        probe.produce((b"a", 0), (b"b", 1))
+        until(lambda: _committed(probe) == 2)
+        probe.process.terminate()
+        assert probe.wait_end() == 0
+        second = ["a-second", "b-second", "by the first"]
+        assert probe.result[:2] == [["owned", [0, 1], []], ["second owned", [0, 1], ["by the first"]]]
+        assert probe.result[2:] == ["revoked", "second revoked"]
+        with probing("two", kafka, probe.name, tmp_path, fresh=False) as again:
+            until(lambda: again.log.count("Worker ready") == 2)
+            again.process.terminate()
+            assert again.wait_end() == 0
+            first = ["a", "after the first ended", "b", "last"]
+            assert again.result[:2] == [["owned", [0, 1], first], ["second owned", [0, 1], second]]
 
 
 def test_stable_end_is_the_last_stable_offset_and_known_without_any_record(kafka, prefix, tmp_path):

@@ -37,6 +37,9 @@ def decode(value: bytes) -> str:
 
 
 table: Table[str] = create_table(app, "t", partitions=2, encode=str.encode, decode=decode)
+second: Table[str] | None = None
+if PROBE == "two":
+    second = create_table(app, "second", partitions=2, encode=str.encode, decode=decode)
 calls: list[object] = []
 owned = asyncio.Event()
 
@@ -52,7 +55,11 @@ async def work(records, partition):
         return
     for record in records:
         table.put(record.key, "été" if PROBE == "undecodable" else "v", partition)
+        if second is not None:
+            second.put(record.key + b"-second", f"v{partition}", partition)
     await table.flush()
+    if second is not None:
+        await second.flush()
 
 
 async def agent(stream):
@@ -65,6 +72,9 @@ app.agent(topic)(agent)
 @table.when_owned
 def begin(partitions):
     calls.append(["owned", sorted(partitions), sorted(key.decode() for key in table)])
+    if second is not None:  # told of one table, one may write in all
+        second.put(b"by the first", "v", 1)
+        second.flush()
     owned.set()
 
 
@@ -75,6 +85,20 @@ async def end():
     await table.flush()
     calls.append("revoked")
     tell(calls)
+
+
+if second is not None:
+
+    @second.when_owned
+    def begin_second(partitions):
+        calls.append(["second owned", sorted(partitions), sorted(key.decode() for key in second)])
+
+    @second.when_revoked
+    async def end_second():
+        table.put(b"after the first ended", "v", 1)
+        await table.flush()
+        calls.append("second revoked")
+        tell(calls)
 
 
 async def send():

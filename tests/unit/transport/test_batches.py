@@ -31,9 +31,14 @@ def test_pieces_are_adjacent_cover_the_fetch_and_hold_their_records(exists, befo
         assert all(start <= r.offset < stop for r in part)
 
 
-def test_a_batch_is_one_message_at_the_offset_of_its_last_record():
+def test_a_range_without_records_travels_too():
+    message = message_of(TP("t", 3), [], offset=12, generation=4)
+    assert (message.topic, message.partition, message.offset, message.value) == ("t", 3, 12, [])
+
+
+def test_a_batch_is_one_message_that_stands_where_it_is_told():
     records = [record(5), record(9)]
-    message = message_of(TP("t", 3), records, generation=4)
+    message = message_of(TP("t", 3), records, offset=9, generation=4)
     assert (message.tp, message.offset, message.generation_id) == (TP("t", 3), 9, 4)
     assert message.value is records
     assert message.key is None

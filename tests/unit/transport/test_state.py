@@ -108,6 +108,34 @@ def test_partitions_that_stay_keep_their_state_and_others_are_forgotten(state):
     assert list(state.items(0)) == []
 
 
+def test_a_followed_partition_is_read_but_neither_shown_nor_written_and_can_become_ours(state):
+    state.assign([0], followed=[1])
+    assert state.apply(1, 0, 2, True, changes(0, (b"a", b"1"), (b"b", b"2")))
+    assert (state.get(b"a"), state.get(b"a", 1), list(state.items(1)), len(state)) == (None, None, [], 0)
+    with pytest.raises(NotOwned):
+        state.put(b"a", "x", 1)
+    assert state.assign([0, 1]) == {0}, "0 was never read"
+    assert (state.get(b"a"), state.at(1).covered) == ("1", 2)
+    assert state.assign([], followed=[1]) == set()
+    assert state.apply(1, 2, 3, False, changes(2, (b"a", b"3")))
+    assert state.find(1).values == {b"a": "3", b"b": "2"}
+
+
+def test_a_worker_that_was_thrown_out_keeps_only_what_it_followed(state):
+    state.assign([0], followed=[1])
+    for partition in (0, 1):
+        state.apply(partition, 0, 1, True, changes(0, (b"a", b"1")))
+    state.forget_owned()
+    assert state.assign([0, 1]) == {0}
+
+
+def test_a_log_whose_beginning_was_deleted_behind_us_is_all_that_counts(state):
+    state.apply(0, 0, 2, True, changes(0, (b"a", b"1"), (b"b", b"2")))
+    assert not state.apply(0, 5, 6, False, changes(5, (b"c", b"3"))), "lost on the way"
+    assert state.apply(0, 5, 6, True, changes(5, (b"c", b"3")))
+    assert (dict(state.items(0)), state.at(0).covered) == ({b"c": "3"}, 6)
+
+
 def test_state_that_was_never_flushed_is_read_again(state):
     state.apply(0, 0, 1, True, changes(0, (b"a", b"1")))
     state.put(b"a", "ahead of the changelog", 0)
