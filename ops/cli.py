@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from ops.commands import demo, doctor, processes, produce, stack, sweep, why
+from ops.commands import demo, doctor, engine, processes, produce, stack, sweep, why
 from ops.errors import exit_code_of
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ app.command("relay", rich_help_panel=_PARTS)(processes.relay)
 app.command("sink", rich_help_panel=_PARTS)(processes.sink)
 app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
 app.command("doctor", rich_help_panel=_TOOLS)(doctor.doctor)
+app.command("engine", rich_help_panel=_TOOLS)(engine.engine)
 app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)

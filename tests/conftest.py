@@ -10,11 +10,15 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from hypothesis import settings as hypothesis_settings
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+if TYPE_CHECKING:
+    from ops.engine.serving import EngineBeside
 
 # A busy machine is no failure: examples are bounded in number, not in time.
 hypothesis_settings.register_profile("house", deadline=None)
@@ -51,6 +55,15 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _folder(factory: pytest.TempPathFactory, name: str) -> Path:
     return factory.mktemp(name) / "data"
+
+
+@pytest.fixture
+def engine() -> Iterator[EngineBeside]:
+    """A stand-in agent engine of its own: a real HTTP server that does as `engine.treat(…)` tells it."""
+    from ops.engine.serving import EngineBeside
+
+    with EngineBeside() as stand_in:
+        yield stand_in
 
 
 @pytest.fixture

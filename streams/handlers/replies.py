@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -141,13 +142,25 @@ def _in_words(told: Mapping[str, object]) -> str:
 
 def _reason(reply: Reply) -> str:
     """`http_<status>: ` and what the server says of it, else the status' own words."""
-    said = _said(reply)
+    said = _said(reply) if reply.status >= 400 else _onward(reply)
     if not said:
         try:
             said = HTTPStatus(reply.status).phrase
         except ValueError:
             said = "not a status of HTTP"
     return f"http_{reply.status}: {said}"
+
+
+def _onward(reply: Reply) -> str:
+    """Where a redirect that was not followed would lead: a host, since a path may hold ids of people."""
+    location = reply.headers.get("location")
+    if location is None:
+        return ""
+    try:
+        host = urlsplit(location).hostname
+    except ValueError:
+        host = None
+    return f"sends us on to {host or 'another path'}; correct the URL"
 
 
 def _said(reply: Reply) -> str:

@@ -1,0 +1,201 @@
+"""One pool of HTTP connections for all handlers of a process: what is asked, read and refused.
+
+Rules: spec/jobs.md, "Lanes". No call is longer than its total time, no answer larger than what is kept of it,
+no request goes to another place than the one that the settings name: neither a redirect nor a proxy of the
+environment can send it there. Whatever goes wrong comes back as a `NoReply` that says what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import zlib
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import httpx
+
+from settings import WrongSetting
+from streams.handlers.http_faults import no_reply
+from streams.handlers.replies import NoReply, Reply
+
+KEPT_BYTES: Final = 64 * 1024
+"""So much of an answer's body is kept; one that is longer is not read on, and its connection is closed."""
+IDLE_S: Final = 4.0
+"""An idle connection is given up after this: most servers do so after 5 s, and who is first matters."""
+MOST_REDIRECTS: Final = 3
+
+_HEADERS: Final = {"User-Agent": "rajada", "Accept": "application/json", "Accept-Encoding": "identity"}
+_REDIRECTS: Final = frozenset({307, 308})
+"""Those that repeat the POST; the others would make a GET of it."""
+_GZIP_OR_ZLIB: Final = 47
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a call may take, in seconds: until connected, of silence, and in all."""
+
+    connect_s: float
+    read_s: float
+    total_s: float
+
+
+class HttpClient:
+    """The pool. Made anywhere, used in one event loop, closed there.
+
+    Args:
+        ca_file: certificate authorities that are trusted besides the system's and Mozilla's (PEM).
+
+    Raises:
+        WrongSetting: `ca_file` holds no certificates.
+    """
+
+    def __init__(self, ca_file: Path | None = None) -> None:
+        # the transport alone: a client above it would keep cookies of one turn for the next
+        self._transport = httpx.AsyncHTTPTransport(
+            verify=_trust(ca_file),
+            trust_env=False,  # no proxy: jobs carry ids of people to the one place that was named
+            limits=httpx.Limits(
+                # how many calls run at once is the executor's business
+                max_connections=None,
+                max_keepalive_connections=None,
+                keepalive_expiry=IDLE_S,
+            ),
+        )
+
+    async def post(
+        self, url: str, content: bytes, headers: Mapping[str, str], limits: Limits, *, repeatable: bool
+    ) -> Reply | NoReply:
+        """POST and read the beginning of the answer; never raises but CancelledError.
+
+        Args:
+            url: where to; a 307 or 308 to the same scheme, host and port is followed, three at most.
+            content: the body.
+            headers: besides the usual ones.
+            limits: how long it may take.
+            repeatable: the request has an idempotency key. Then one that met a kept connection which the
+                server was just closing is sent once more at once, instead of costing the job an attempt.
+        """
+        path = _Path()
+        times = httpx.Timeout(limits.read_s, connect=limits.connect_s).as_dict()
+        try:
+            async with asyncio.timeout(limits.total_s):
+                request = httpx.Request(
+                    "POST",
+                    url,
+                    content=content,
+                    headers={**_HEADERS, **headers},
+                    extensions={"timeout": times, "trace": path},
+                )
+                try:
+                    return await self._exchange(request)
+                except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+                    if path.connected or path.answered or not repeatable:
+                        raise
+                    return await self._exchange(request)
+        except Exception as error:
+            return no_reply(error, limits, sent=path.sent)
+
+    async def _exchange(self, request: httpx.Request) -> Reply | NoReply:
+        """Send, follow redirects to the same place, read."""
+        for _ in range(MOST_REDIRECTS + 1):
+            response = await self._transport.handle_async_request(request)
+            try:
+                onward = _onward(request.url, response)
+                if onward is None:
+                    return await _read(response)
+            finally:
+                await response.aclose()
+            request = httpx.Request(
+                "POST",
+                onward,
+                content=request.content,
+                headers=request.headers,
+                extensions=request.extensions,
+            )
+        return NoReply(f"redirect_loop: sent on more than {MOST_REDIRECTS} times")
+
+    async def close(self) -> None:
+        """Close all connections; calls under way end."""
+        await self._transport.aclose()
+
+
+class _Path:
+    """How far a request came, told by the connection pool (httpx' extension `trace`)."""
+
+    __slots__ = ("answered", "connected", "sent")
+
+    def __init__(self) -> None:
+        self.connected = False
+        """A connection was made for it: it did not use a kept one."""
+        self.sent = False
+        """Some of it may have left."""
+        self.answered = False
+        """An answer has begun."""
+
+    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.started":
+            self.connected = True
+        elif event == "http11.send_request_headers.started":
+            self.sent = True
+        elif event == "http11.receive_response_headers.complete":
+            self.answered = True
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext:
+    """Trusts the system's authorities, Mozilla's (a slim container has none of its own), and ours."""
+    context = httpx.create_ssl_context(trust_env=False)
+    context.load_default_certs()
+    if ca_file is not None:
+        try:
+            context.load_verify_locations(ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise WrongSetting(
+                f"RAJADA_CA_FILE: {ca_file} holds no certificates in PEM form. Correct or unset it."
+            ) from error
+    return context
+
+
+def _onward(asked: httpx.URL, response: httpx.Response) -> httpx.URL | None:
+    """Where a redirect leads that is followed; None for any other answer."""
+    if response.status_code not in _REDIRECTS:
+        return None
+    try:
+        onward = asked.join(response.headers.get("location", ""))
+    except (httpx.InvalidURL, ValueError):
+        return None
+    same = (onward.scheme, onward.host, _port(onward)) == (asked.scheme, asked.host, _port(asked))
+    return onward if same and not onward.userinfo else None
+
+
+def _port(url: httpx.URL) -> int | None:
+    return url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+async def _read(response: httpx.Response) -> Reply | NoReply:
+    """The beginning of an answer. Its bytes are taken as they come, so that no decoder can blow them up."""
+    body = bytearray()
+    async with aclosing(cast("AsyncGenerator[bytes]", response.aiter_raw())) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > KEPT_BYTES:
+                break
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    cut = len(body) > KEPT_BYTES
+    encoding = headers.get("content-encoding", "").strip().lower()
+    if encoding in ("", "identity"):
+        return Reply(response.status_code, bytes(body[:KEPT_BYTES]), headers, cut)
+    return _decoded(response.status_code, bytes(body), headers, cut)
+
+
+def _decoded(status: int, body: bytes, headers: Mapping[str, str], cut: bool) -> Reply | NoReply:
+    """An answer that came encoded, though plain bytes were asked for."""
+    decoder = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        plain = decoder.decompress(body, KEPT_BYTES)
+    except zlib.error:
+        return NoReply("unreadable_answer: it is encoded (content-encoding), though plain was asked for")
+    return Reply(status, plain, headers, cut or bool(decoder.unconsumed_tail))
