@@ -3,7 +3,8 @@
 Everything comes from the environment (the runner sets it): CHAOS_ID (app id and topic prefix),
 CHAOS_BOOTSTRAP, CHAOS_DIR, CHAOS_WORKER, CHAOS_PARTITIONS, CHAOS_SESSION (s), CHAOS_DELAY_MS (per batch),
 CHAOS_TABLES (0 to 2 tables, all of them count the same), CHAOS_DECODE_MS (per changelog record: makes
-recovery slow),
+recovery slow), CHAOS_STANDBY (replicas), CHAOS_SNAPSHOT (records after which local state is written; 0:
+never), CHAOS_DATA (its folder),
 CHAOS_GUARD (`0`: no lease, no fence: the audit must notice), CHAOS_JUMP (`1`: move the fetch position behind
 the consumer's back).
 
@@ -24,13 +25,15 @@ from typing import Any
 import faust
 import orjson
 
-from streams.transport import Batched, Record, Table, create_table, each_batch, producer, vital
+from streams.transport import Batched, Record, Table, changelog, create_table, each_batch, producer, vital
 
 ID = os.environ["CHAOS_ID"]
 WORKER = int(os.environ.get("CHAOS_WORKER", "0"))
 PARTITIONS = int(os.environ.get("CHAOS_PARTITIONS", "6"))
 DELAY = float(os.environ.get("CHAOS_DELAY_MS", "0")) / 1000
 TABLES = ("counts", "again")[: int(os.environ.get("CHAOS_TABLES", "1"))]
+STANDBY = int(os.environ.get("CHAOS_STANDBY", "0"))
+SNAPSHOT = int(os.environ.get("CHAOS_SNAPSHOT", "0"))
 SLOWNESS = float(os.environ.get("CHAOS_DECODE_MS", "0")) / 1000
 GUARDED = os.environ.get("CHAOS_GUARD", "1") == "1"
 FOLDER = Path(os.environ["CHAOS_DIR"])
@@ -42,7 +45,7 @@ app = faust.App(
     store="batchmem://",
     Table=Table,
     web_enabled=False,
-    datadir=str(FOLDER / f"data-{WORKER}"),
+    datadir=os.environ.get("CHAOS_DATA") or str(FOLDER / f"data-{WORKER}"),
     topic_partitions=PARTITIONS,
     topic_disable_leader=True,
     stream_recovery_delay=0.0,
@@ -54,7 +57,7 @@ app = faust.App(
     broker_heartbeat_interval=1.0,
     broker_rebalance_timeout=10.0,
     broker_commit_interval=0.5,
-    table_standby_replicas=0,
+    table_standby_replicas=STANDBY,
 )
 source = app.topic(f"{ID}.in", schema=Batched(), partitions=PARTITIONS)
 single = app.topic(
@@ -71,8 +74,12 @@ def decode(value: bytes) -> dict[str, Any]:
     return state
 
 
+changelog.SNAPSHOT_EVERY, changelog.SNAPSHOT_INTERVAL = SNAPSHOT, 0.3
 tables: list[Table[dict[str, Any]]] = [
-    create_table(app, name, partitions=PARTITIONS, encode=orjson.dumps, decode=decode) for name in TABLES
+    create_table(
+        app, name, partitions=PARTITIONS, encode=orjson.dumps, decode=decode, snapshots=bool(SNAPSHOT)
+    )
+    for name in TABLES
 ]
 for table in tables:
     table.fenced = GUARDED

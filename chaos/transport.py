@@ -45,6 +45,8 @@ class Plan:
     keys: int = 3000
     partitions: int = 6
     tables: int = 1
+    standby: int = 0
+    snapshot: int = 0
     session_s: float = 3.0
     delay_ms: float = 0.0
     decode_ms: float = 0.0
@@ -135,6 +137,9 @@ def run(plan: Plan, folder: Path) -> Findings:
         "CHAOS_DIR": str(folder),
         "CHAOS_PARTITIONS": str(plan.partitions),
         "CHAOS_TABLES": str(plan.tables),
+        "CHAOS_STANDBY": str(plan.standby),
+        "CHAOS_SNAPSHOT": str(plan.snapshot),
+        "CHAOS_DATA": str(folder / "data"),
         "CHAOS_SESSION": str(plan.session_s),
         "CHAOS_DELAY_MS": str(plan.delay_ms),
         "CHAOS_DECODE_MS": str(plan.decode_ms),
@@ -195,6 +200,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="length of the load")
     parser.add_argument("--rate", type=int, default=800, help="records a second")
     parser.add_argument("--tables", type=int, default=1, choices=range(3), help="tables of each worker")
+    parser.add_argument("--standby", type=int, default=0, help="standby replicas")
+    parser.add_argument("--snapshot", type=int, default=0, help="records after which local state is written")
+    parser.add_argument("--partitions", type=int, default=6)
     parser.add_argument("--delay-ms", type=float, default=0.0, help="work per batch")
     parser.add_argument("--decode-ms", type=float, default=0.0, help="recovery time per changelog record")
     parser.add_argument("--jump", action="store_true", help="also move the fetch position at random")

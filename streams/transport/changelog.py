@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 import faust
+import structlog
 from faust.types import TP
 
 from .errors import StateIncomplete
@@ -19,6 +20,8 @@ from .producer import Item
 from .snapshots import Snapshots
 from .state import Partition, State
 from .token import MARKER
+
+log = structlog.get_logger(__name__)
 
 V = TypeVar("V")
 
@@ -48,6 +51,8 @@ class ChangelogTable(faust.Table, Generic[V]):
         self.when_owned_callbacks: list[OnOwned] = []
         self.when_revoked_callbacks: list[OnRevoked] = []
         self._unsettled: set[asyncio.Future[dict[int, int]]] = set()
+        self._began = monotonic(), 0
+        """When the present recovery began, and how many records had been read by then."""
         self._resumed: dict[int, int] = {}
         """What each partition covered when its recovery began."""
         self.snapshots = (
@@ -81,6 +86,7 @@ class ChangelogTable(faust.Table, Generic[V]):
     async def on_rebalance(self, *args: Any, **kwargs: Any) -> None:
         """Forget the partitions that went; let recovery read the others from where their state ends."""
         await super().on_rebalance(*args, **kwargs)
+        began, read_before = monotonic(), self.local.read
         assignor, recovery, topic = self.app.assignor, self.app.tables.recovery, self.topic_name
         ours = {tp.partition for tp in assignor.assigned_actives() if tp.topic == topic}
         followed = {tp.partition for tp in assignor.assigned_standbys() if tp.topic == topic} - ours
@@ -97,16 +103,24 @@ class ChangelogTable(faust.Table, Generic[V]):
             covered = state.covered if state is not None else None
             self._resumed[number] = covered or 0
             where[TP(topic, number)] = None if covered is None else covered - 1
+        self._began = began, read_before
         self.app.consumer.ownership.begin()
 
     async def on_recovery_completed(self, active_tps: set[Any], standby_tps: set[Any]) -> None:
         """Faust has read the changelogs of all tables."""
-        self._recovered_tps = active_tps, standby_tps
         await self.app.consumer.ownership.recovered()
 
     async def tell_faust(self) -> None:
         """Let Faust's own callbacks know that this table is recovered."""
-        await super().on_recovery_completed(*self._recovered_tps)
+        began, read_before = self._began
+        log.info(
+            "table recovered", table=self.name, partitions=sorted(self.owned), keys=len(self.local),
+            read=self.local.read - read_before, took_s=round(monotonic() - began, 2),
+        )  # fmt: skip
+        recovery = self.app.tables.recovery
+        await super().on_recovery_completed(
+            recovery.actives_for_table[self], recovery.standbys_for_table[self]
+        )
 
     # -- recovery
 

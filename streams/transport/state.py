@@ -69,6 +69,8 @@ class State(Generic[V]):
         """Standby replicas of partitions that others own: read, never written or shown."""
         self.late_writes = 0
         """Changelog records of replaced owners that recovery ignored."""
+        self.read = 0
+        """Changelog records taken over so far."""
 
     # -- ownership
 
@@ -132,6 +134,7 @@ class State(Generic[V]):
                 continue
             if change.key == MARKER:
                 continue
+            self.read += 1
             if change.value is None:
                 values.pop(change.key, None)
             else:
