@@ -27,9 +27,13 @@ from streams.decider import DatabaseDecider
 from streams.facts import FactReader
 from streams.flush import Flusher
 from streams.forget import forget_idle
+from streams.handlers.http import HttpClient
+from streams.handlers.inbound_turn import InboundTurn
+from streams.job_runner import JobRunner
 from streams.lengths import WindowLengths
 from streams.meter import tell
 from streams.ports import Item
+from streams.sessions import Sessions
 from streams.source import SourceTopic, SourceTopicRemade
 from streams.sweep_rounds import SweepRounds
 from streams.transport import Batched, Record, Table, each_batch, end_process
@@ -137,6 +141,11 @@ class Worker:
             wall_ms=self._clocks.wall_ms,
         )
         self._sweep = SweepRounds(settings.database(), bootstrap, settings)
+        self._http = HttpClient(settings.ca_file)
+        turns = InboundTurn(self._http, settings)
+        self._jobs = JobRunner(
+            app, settings, self._pool, outbox, self._clocks, {turns.kind: turns}, Sessions(self._pool)
+        )
         self._tasks: set[asyncio.Task[None]] = set()
 
     def join(self) -> None:
@@ -144,6 +153,7 @@ class Worker:
         self._app.agent(self._topic, name="collect")(self.collect)
         self._contacts.when_owned(self.own)
         self._contacts.when_revoked(self.give_up)
+        self._jobs.join()
         self._app.task(self.work)
         self._app.on_before_shutdown.connect(self.finish, weak=False)
 
@@ -182,7 +192,8 @@ class Worker:
             forget_idle(self._contacts, self._written.written_below, self._clocks.wall_ms),
             coexistence.watch(self._pool, self._settings),
             self._sweep.run(),
-            tell(self._collector.counts, self._flusher.tally, self._sweep.told),
+            tell(self._collector.counts, self._flusher.tally, self._told),
+            *self._jobs.background(),
         )
         for one in background:
             task = asyncio.create_task(one)
@@ -192,11 +203,16 @@ class Worker:
     async def finish(self, *_: object, **__: object) -> None:
         """The consumer has stopped: end what runs beside it."""
         self._flusher.stop()
+        self._jobs.executor.stop()
         await self._flusher.give_up()
         for task in self._tasks:
             task.remove_done_callback(_ended)
             task.cancel()
+        await self._http.close()
         await self._pool.close()
+
+    def _told(self) -> dict[str, int | str]:
+        return {**self._sweep.told(), **self._jobs.told()}
 
 
 def _data_folder(settings: Settings) -> Path:

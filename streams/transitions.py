@@ -61,9 +61,9 @@ def take(
     if job.kind not in rules.kinds:
         reason = f"unknown_kind: no handler for {job.kind!r}"
         die(Event.RECORD, job.id, head, "unknown_kind", reason, rules, now_ms)
-    elif head.cancel is not None:
+    elif before is State.AWAITED and head.cancel is not None:
         end(Event.RECORD, head, State.FAILED, f"cancelled:{head.cancel}", now_ms)
-    elif head.hold is not None:
+    elif before is State.AWAITED and head.hold is not None:
         hold(Event.RECORD, head, head.hold, now_ms)
     elif job.run_after_ms > now_ms + SOON_MS:
         # made by hand, or by a clock far ahead of ours: the delay topics know how to wait
@@ -72,7 +72,7 @@ def take(
         head.seq += 1
         send_later(key, head, head.whole(), now_ms)
     else:
-        move(Event.RECORD, head, State.UNVERIFIED if old and before is None else State.WAITING)
+        move(Event.RECORD, head, State.UNVERIFIED if old and before is not State.DELAYED else State.WAITING)
     return head
 
 

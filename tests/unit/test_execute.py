@@ -369,10 +369,10 @@ def test_a_held_job_for_want_of_an_engine_runs_when_there_is_one() -> None:
     play(story())
 
 
-def command(action: str, number: int, job: Job | None, **more: Any) -> Command:
+def command(action: str, number: int, target: Job | None, **more: Any) -> Command:
     return Command(
         id=uuid(70_000 + number), at_ms=START_MS, action=action, organization_id=ORGANIZATION,
-        job_id=job.id if job else None, issued_by="test", **more,
+        job_id=target.id if target else None, issued_by="test", **more,
     )  # fmt: skip
 
 
@@ -392,5 +392,122 @@ def test_pause_stops_starts_and_resume_loses_nothing() -> None:
         world.order(command("resume", 2, None))
         await second.turn()
         assert len(world.calls) == 1
+
+    play(story())
+
+
+def test_events_follow_through_a_merge_and_then_a_cover() -> None:
+    async def story() -> None:
+        first, second, third, fourth = (job_of(n) for n in range(1, 5))
+        failing_for = {second.id, third.id}
+
+        def engine(job: Job, attempt: int) -> Answer | float:
+            if job.id == first.id:
+                return 5_000
+            return Retry("http_503") if job.id in failing_for else Done()
+
+        world = World(engine=engine)
+        worker = await worker_in(world)
+        for job in (first, second, third):  # the second merges into the third, which fails twice
+            world.give(job)
+            await worker.turn()
+        await worker.live(START_MS + 17_000)
+        world.give(fourth)
+        await worker.live(START_MS + 20_000)
+        rows = world.rows()
+        assert rows[second.id].outcome == f"merged:{third.id}"
+        assert rows[third.id].outcome == f"covered_by:{fourth.id}"
+        place: dict[str, tuple[int, str | None]] = {}
+        for one in world.outcomes():
+            for event in one.events:
+                assert event.seq > place.get(event.event_id, (0, None))[0], "each move counts"
+                place[event.event_id] = event.seq, one.job_id
+        moved = {event.event_id for job in (second, third) for event in job.events}
+        assert {place[event_id][1] for event_id in moved} == {fourth.id}
+
+    play(story())
+
+
+def test_a_record_that_was_overtaken_by_run_now_starts_nothing_early() -> None:
+    async def story() -> None:
+        world = World(engine=failing)
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        world.order(command("run_now", 1, job), key_of())
+        await worker.turn()
+        await worker.live(START_MS + 60_000)
+        # the first retry's record comes after 10 s and must not start the third attempt, due after 20 s
+        assert [at - START_MS for at, _, _ in world.calls] == [0, 0, 20_000, 60_000]
+
+    play(story())
+
+
+def test_a_cancelled_call_is_cut_short_and_the_job_failed() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: 60_000)
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        world.order(command("cancel", 1, job, reason="customer called"), key_of())
+        await worker.turn(2)
+        assert len(worker.calls) == 0
+        row = world.rows()[job.id]
+        assert (row.job_status, row.outcome) == ("failed", "cancelled:customer called")
+        assert row.alert is None
+        assert not worker.lanes.is_running(key_of())
+
+    play(story())
+
+
+def test_a_command_for_an_unknown_job_waits_for_it_a_day() -> None:
+    async def story() -> None:
+        world = World()
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.order(command("cancel", 1, job), key_of())
+        await worker.turn()
+        world.give(job)
+        await worker.turn()
+        assert world.calls == []
+        assert world.rows()[job.id].job_status == "failed"
+
+    play(story())
+
+
+def test_a_hold_of_a_running_job_takes_effect_when_it_fails() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Retry("http_500"))
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.engine = lambda job, attempt: 1_000
+        world.give(job)
+        await worker.turn()
+        world.order(command("hold", 1, job, reason="look first"), key_of())
+        await worker.live(START_MS + 2_000)
+        assert world.rows()[job.id].outcome == "done", "an answer that is good wins"
+
+    play(story())
+
+
+def test_a_dead_job_is_requeued_under_its_own_id_with_fresh_attempts() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Dead("http_422"))
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        (letter,) = world.letters()
+        world.engine = lambda job, attempt: Dead("http_422")
+        again = command("requeue", 1, job, replay=START_MS, job=letter[1], replays=1)
+        world.order(again, key_of())
+        await worker.turn()
+        row = world.rows()[job.id]
+        assert row.job is not None and row.job.replay == START_MS
+        second = world.letters()[1]
+        assert dict(second[3] or ())["replays"] == b"1"
+        assert second[1] == letter[1], "the bytes stay what they were"
 
     play(story())

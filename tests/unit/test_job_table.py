@@ -1,0 +1,271 @@
+"""The state machine is total: every (state, event) pair does what the table says, no more (BR-63)."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+
+from schemas.codec import encode_job
+from schemas.records import Command, Job
+from streams.control import carry_out
+from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
+from streams.heads import ContactJobs, Head, Origin, State, encode_jobs, place_of
+from streams.job_endings import Rules, leave_to
+from streams.job_table import TABLE, Event, targets
+from streams.transitions import (
+    answered,
+    hand_back,
+    lose,
+    merge,
+    not_working,
+    release_if_gone,
+    start,
+    take,
+    verify,
+)
+from tests.unit.job_worlds import ORGANIZATION, START_MS, job_of, key_of, uuid
+
+KEY = key_of()
+JOB = job_of(1)
+NEWER = job_of(2)
+RULES = Rules(kinds=frozenset({"inbound_turn", "group_link_template"}), releases=frozenset({"gone"}))
+STATES: list[State | None] = [None, *State]
+CONTACT = (ORGANIZATION, uuid(10_001))
+
+Variant = Callable[[ContactJobs], None]
+
+
+def head_in(state: State, job: Job = JOB, order: int = 1) -> Head:
+    """A head as it would stand in a state."""
+    ended = state.ended or state is State.AWAITED
+    place = place_of(job)
+    return Head(
+        state,
+        order=order,
+        job=b"" if ended else encode_job(job),
+        origin=None if ended else Origin("dispatch.jobs", 0, 7, START_MS),
+        kind=job.kind,
+        conversation_id=place.conversation_id,
+        session_id=place.channel_session_id,
+        seq=5,
+        copy=1,
+        attempt=1 if state is State.RUNNING else 0,
+        run_after_ms=START_MS,
+        started_ms=START_MS if state is State.RUNNING else 0,
+        held="gone" if state is State.HELD else None,
+    )
+
+
+def jobs_in(state: State | None) -> ContactJobs:
+    jobs = ContactJobs(next_order=2)
+    if state is not None:
+        jobs.heads[JOB.id] = head_in(state)
+    return jobs
+
+
+def record(*, job: Job = JOB, copy_number: int = 1, old: bool = False, rules: Rules = RULES) -> Variant:
+    def apply(jobs: ContactJobs) -> None:
+        one = _with(job, copy=copy_number)
+        origin = Origin("dispatch.jobs", 0, 9, START_MS)
+        take(jobs, KEY, one, encode_job(one), origin, rules, START_MS, old=old)
+
+    return apply
+
+
+def _with(job: Job, **fields: object) -> Job:
+    return msgspec.structs.replace(job, **fields)
+
+
+def before(variant: Variant, **fields: object) -> Variant:
+    """The same with the head changed first."""
+
+    def apply(jobs: ContactJobs) -> None:
+        for name, value in fields.items():
+            if JOB.id in jobs.heads:
+                setattr(jobs.heads[JOB.id], name, value)
+        variant(jobs)
+
+    return apply
+
+
+def answer(one: Answer) -> Variant:
+    return lambda jobs: void(answered(jobs, KEY, JOB.id, one, RULES, START_MS + 10))
+
+
+def void(_: object) -> None:
+    """Nothing."""
+
+
+def command(action: str, **fields: object) -> Variant:
+    def apply(jobs: ContactJobs) -> None:
+        given = {"id": uuid(1), "at_ms": START_MS, "action": action, "job_id": JOB.id, **fields}
+        carry_out(jobs, CONTACT, Command(**given), START_MS)
+
+    return apply
+
+
+def guarded(event: Event, act: Variant) -> Variant:
+    """Transitions that the executor only asks for in one state: by the table alone in the others."""
+
+    def apply(jobs: ContactJobs) -> None:
+        head = jobs.heads.get(JOB.id)
+        if targets(event, head.state if head else None):
+            act(jobs)
+
+    return apply
+
+
+def merged(jobs: ContactJobs) -> None:
+    jobs.heads[NEWER.id] = head_in(State.WAITING, NEWER, 2)
+    merge(jobs, JOB.id, START_MS)
+    del jobs.heads[NEWER.id]
+
+
+def covered(jobs: ContactJobs) -> None:
+    head = jobs.heads.get(JOB.id)
+    if head is not None and head.state is State.WAITING:
+        head.attempt = 1
+    jobs.heads[NEWER.id] = head_in(State.RUNNING, NEWER, 2)
+    answered(jobs, KEY, NEWER.id, Done(), RULES, START_MS)
+    del jobs.heads[NEWER.id]
+
+
+SPENT = {"attempt": 5}
+VARIANTS: dict[Event, list[Variant]] = {
+    Event.RECORD: [
+        record(),
+        record(old=True),
+        record(job=_with(JOB, run_after_ms=START_MS + 60_000)),
+        record(job=_with(JOB, kind="fax")),
+        before(record(), hold="by hand"),
+        before(record(), cancel="by hand"),
+    ],
+    Event.VERIFIED: [lambda jobs: void(verify(jobs, JOB.id, None, START_MS))],
+    Event.ENDED_BEFORE: [
+        lambda jobs, ended=ended: void(verify(jobs, JOB.id, ended, START_MS))
+        for ended in (State.DONE, State.FAILED, State.DEAD)
+    ],
+    Event.START: [guarded(Event.START, lambda jobs: void(start(jobs, JOB.id, START_MS)))],
+    Event.SUCCEED: [answer(Done())],
+    Event.RETRY: [
+        answer(Retry("no")),
+        before(answer(Retry("no")), hold="by hand"),
+        before(answer(Retry("no")), **SPENT),
+        answer(Retry("no", spends=False, kind="rate")),
+    ],
+    Event.VETO: [answer(Cancelled("no"))],
+    Event.DIE: [answer(Dead("no"))],
+    Event.SUSPEND: [answer(Hold("no_credentials"))],
+    Event.LOSE: [
+        lambda jobs: void(lose(jobs, KEY, JOB.id, RULES, START_MS)),
+        before(lambda jobs: void(lose(jobs, KEY, JOB.id, RULES, START_MS)), **SPENT),
+        before(lambda jobs: void(lose(jobs, KEY, JOB.id, RULES, START_MS)), kind="group_link_template"),
+    ],
+    Event.HAND_BACK: [
+        lambda jobs: void(hand_back(jobs, KEY, JOB.id, RULES, START_MS)),
+        before(lambda jobs: void(hand_back(jobs, KEY, JOB.id, RULES, START_MS)), hold="by hand"),
+    ],
+    Event.NOT_WORKING: [
+        guarded(Event.NOT_WORKING, lambda jobs: not_working(jobs, KEY, JOB.id, RULES, START_MS))
+    ],
+    Event.MERGE: [guarded(Event.MERGE, merged)],
+    Event.COVER: [covered],
+    Event.CANCEL: [command("cancel")],
+    Event.RUN_NOW: [command("run_now")],
+    Event.HOLD: [command("hold")],
+    Event.RELEASE: [
+        command("release"),
+        lambda jobs: void(JOB.id in jobs.heads and release_if_gone(jobs, JOB.id, RULES, START_MS)),
+    ],
+    Event.REQUEUE: [command("requeue", replay=START_MS, job=encode_job(JOB))],
+}
+
+
+def runs(event: Event, state: State | None) -> Iterator[tuple[ContactJobs, ContactJobs]]:
+    for variant in VARIANTS[event]:
+        jobs = jobs_in(state)
+        first = copy.deepcopy(jobs)
+        variant(jobs)
+        yield first, jobs
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+@pytest.mark.parametrize("event", list(Event), ids=str)
+def test_a_pair_does_what_the_table_says(event: Event, state: State | None) -> None:
+    allowed = targets(event, state)
+    for first, jobs in runs(event, state):
+        head = jobs.heads.get(JOB.id)
+        if allowed:
+            assert head is not None and head.state in allowed
+            if event not in (Event.RECORD, Event.VERIFIED, Event.ENDED_BEFORE, Event.HOLD, Event.RELEASE):
+                assert head.state is state or head.unsent or jobs.unsent, "a transition is told"
+        else:
+            left = copy.deepcopy(jobs)
+            left.unsent, left.commands = first.unsent, first.commands
+            for one in (left, first):
+                for stood in one.heads.values():
+                    stood.hold = stood.cancel = None
+                    stood.attempt, stood.kind = 0, ""
+            assert encode_jobs(left) == encode_jobs(first), "a pair that isn't listed changes nothing"
+
+
+def test_every_target_of_the_table_is_reached() -> None:
+    reached: dict[tuple[Event, State | None], set[State]] = defaultdict(set)
+    for event in Event:
+        for state in STATES:
+            for _, jobs in runs(event, state):
+                if targets(event, state) and JOB.id in jobs.heads:
+                    reached[event, state].add(jobs.heads[JOB.id].state)
+    missing = {
+        (event, state): set(wanted) - reached[event, state]
+        for event, row in TABLE.items()
+        for state, wanted in row.items()
+        if set(wanted) - reached[event, state]
+    }
+    assert missing == {}
+
+
+def test_a_command_is_carried_out_once_by_its_id() -> None:
+    jobs = jobs_in(State.WAITING)
+    command("hold")(jobs)
+    told = len(jobs.heads[JOB.id].unsent)
+    command("hold")(jobs)
+    assert len(jobs.heads[JOB.id].unsent) == told
+    command("release", id=uuid(2))(jobs)
+    command("hold")(jobs)
+    assert jobs.heads[JOB.id].state is State.WAITING
+
+
+def test_a_refused_command_says_so_in_the_trace() -> None:
+    jobs = jobs_in(State.DONE)
+    command("cancel")(jobs)
+    (send,) = jobs.unsent
+    assert b"refused:cancel" in (send.value or b"")
+
+
+def test_a_record_from_before_a_release_is_dropped() -> None:
+    jobs = jobs_in(State.DELAYED)
+    jobs.heads[JOB.id].copy = 3
+    command("run_now")(jobs)
+    assert jobs.heads[JOB.id].copy == 4
+    jobs.heads[JOB.id].state = State.DELAYED
+    record(copy_number=3)(jobs)
+    assert jobs.heads[JOB.id].state is State.DELAYED
+
+
+def test_a_requeue_by_an_older_run_is_refused() -> None:
+    jobs = jobs_in(State.DEAD)
+    command("requeue", replay=START_MS, job=encode_job(JOB))(jobs)
+    jobs.heads[JOB.id].state = State.DEAD
+    command("requeue", id=uuid(3), replay=START_MS, job=encode_job(JOB))(jobs)
+    assert jobs.heads[JOB.id].state is State.DEAD
+
+
+def test_leaving_twice_is_a_fault_of_the_code() -> None:
+    head = head_in(State.RUNNING)
+    with pytest.raises(AssertionError):
+        leave_to(Event.MERGE, head, uuid(9), 9, "merged", START_MS)
