@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from chaos.audit import Log, read_journals
@@ -84,6 +84,19 @@ class Lab:
         cut = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
         for future in admin.delete_records(cut).values():
             future.result(20)
+
+    def remake(self, topic: str) -> None:
+        """Delete a topic and create it anew under its name."""
+        delete_topics(self.bootstrap, [topic])
+        deadline = monotonic() + 20
+        while True:
+            try:
+                create_topics(self.bootstrap, [topic], PARTITIONS, {"cleanup.policy": "compact"})
+            except KafkaException:  # still being deleted
+                assert monotonic() < deadline
+                sleep(0.1)
+            else:
+                return
 
     def logs(self) -> str:
         """What all workers logged."""
