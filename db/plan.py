@@ -31,6 +31,8 @@ INDEXES = {
     "rajada_job_queue_dead": "job_queue",
     "rajada_event_log_open": "event_log",
     "rajada_event_log_dead": "event_log",
+    "rajada_job_queue_running": "job_queue",
+    "rajada_job_queue_behind": "job_queue",
 }
 """Index → its table."""
 
@@ -38,7 +40,7 @@ TRIGGER = "zz_rajada_partition_key"
 
 OUR_TABLES = (
     *("meta", "trace", "swept", "replays", "sink_offsets", "windows_settings", "relay", "leases"),
-    *("closed_letters", "dropped", "orders"),
+    *("closed_letters", "dropped", "orders", "troubles"),
 )
 
 

@@ -11,8 +11,8 @@ from psycopg import errors
 
 from db.pool import is_away
 from db.queries import load
-from sinks.apply import AlertRow
 from sinks.offsets import Database
+from sinks.rows import AlertRow
 
 log = structlog.get_logger(__name__)
 

@@ -10,10 +10,14 @@ from typing import Final
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from schemas import alert_texts
 from schemas.dead import Cause, dead_headers, resting_place
 from schemas.topic_names import DEAD, PARKING
+from settings import Language
 from sinks.batch import Record
 from sinks.failures import Unavailable
+from sinks.raised import trouble
+from sinks.rows import TroubleRow
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +31,17 @@ class Dead:
     record: Record
     reason: str
     message: str
+
+
+def dead_outcome(dead: Dead, language: Language) -> TroubleRow:
+    """What the platform is told of it: the CRM's tables don't show what came of something.
+
+    It lasts until a person has resolved its alert: nobody can tell what a dead outcome was about.
+    """
+    record = dead.record
+    place = f"{record.topic} [{record.partition}] offset {record.offset}"
+    alert = alert_texts.outcome_dead(dead.reason, place, dead.message, language)
+    return trouble(alert, None, "condition", f"outcome_dead@{place}", record.timestamp)
 
 
 class Graveyard:

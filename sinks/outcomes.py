@@ -17,11 +17,12 @@ import status
 from schemas.codec import decode_outcome
 from schemas.errors import BadAvro, NotAvro, Undecodable, UnknownSchema
 from schemas.topic_names import DEAD, OUTCOMES, PARKING
-from settings import Settings
+from settings import Language, Settings
 from sinks.batch import End, Record, Taken
 from sinks.failures import PositionMoved, Refused, Unavailable
 from sinks.intake import Intake
-from sinks.letters import Dead, Graveyard
+from sinks.letters import Dead, Graveyard, dead_outcome
+from sinks.rows import TroubleRow
 from sinks.writer import Writer
 
 log = structlog.get_logger(__name__)
@@ -68,7 +69,7 @@ def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event
     try:
         with Writer(url) as writer:
             graveyard = Graveyard(bootstrap, topic=settings.topic(DEAD), parking=settings.topic(PARKING))
-            _Sink(topic, intake, writer, graveyard, stop).run()
+            _Sink(topic, intake, writer, graveyard, stop, settings.language).run()
     finally:
         intake.close()
 
@@ -77,7 +78,13 @@ class _Sink:
     """The loop and its state: where each partition stands, and what we last said about ourselves."""
 
     def __init__(
-        self, topic: str, intake: Intake, writer: Writer, graveyard: Graveyard, stop: threading.Event
+        self,
+        topic: str,
+        intake: Intake,
+        writer: Writer,
+        graveyard: Graveyard,
+        stop: threading.Event,
+        language: Language,
     ) -> None:
         self._topic = topic
         self._intake = intake
@@ -86,7 +93,10 @@ class _Sink:
         self._stop = stop
         self._topic_id = ""
         self._positions: dict[int, int] = {}
+        self._language = language
         self._buried: list[Record] = []
+        self._untold: list[TroubleRow] = []
+        """What was buried and is yet to be told, with the offset that moves past it."""
         self._wait_s = FIRST_WAIT_S
         self._failed = False
         self._settled_at = 0.0
@@ -156,6 +166,7 @@ class _Sink:
         if new:
             self._graveyard.bury(new)
             self._buried.extend(one.record for one in new)
+            self._untold.extend(dead_outcome(one, self._language) for one in new)
 
     def _worthwhile(self, batch: list[Taken]) -> list[Taken]:
         """Nothing when it would neither write a row nor move an offset: an end that was reached before."""
@@ -166,7 +177,7 @@ class _Sink:
     def _write(self, batch: Sequence[Taken]) -> None:
         """Write a batch, halving it around whatever Postgres refuses until one outcome is to blame."""
         try:
-            moved = self._writer.write(self._topic_id, batch, self._positions)
+            moved = self._writer.write(self._topic_id, batch, self._positions, self._untold)
         except Refused as refused:
             self._divide(batch, refused)
         else:
@@ -190,14 +201,14 @@ class _Sink:
             if taken.record is None or refused.timed_out:
                 raise Unavailable(str(refused)) from refused  # not the row's fault
             self._bury([Dead(taken.record, "refused_by_postgres", str(refused))])
-            moved = self._writer.write(
-                self._topic_id, [Taken(taken.partition, taken.next_offset)], self._positions
-            )
+            passed = [Taken(taken.partition, taken.next_offset)]
+            moved = self._writer.write(self._topic_id, passed, self._positions, self._untold)
         self._moved(moved)
 
     def _moved(self, moved: Mapping[int, int]) -> None:
         self._positions |= moved
         self._buried.clear()
+        self._untold.clear()
         self._intake.commit(moved)
 
     def _forget(self) -> None:

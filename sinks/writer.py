@@ -13,11 +13,14 @@ import structlog
 
 from db.pool import conninfo_for
 from db.queries import load
+from schemas.records import Outcome
+from sinks import raised
 from sinks.alerts import raise_alerts
-from sinks.apply import alerts_of, as_json, rows_of
+from sinks.apply import rows_of
 from sinks.batch import Taken, moves_of
 from sinks.failures import Unavailable, verdict
 from sinks.offsets import Database, advance, read_positions
+from sinks.rows import AlertRow, Rows, TroubleRow, as_json
 
 log = structlog.get_logger(__name__)
 
@@ -64,9 +67,16 @@ class Writer:
             self._drop()
             raise Unavailable(str(verdict(error))) from error
 
-    def write(self, topic_id: str, batch: Sequence[Taken], positions: Mapping[int, int]) -> dict[int, int]:
+    def write(
+        self,
+        topic_id: str,
+        batch: Sequence[Taken],
+        positions: Mapping[int, int],
+        conditions: Sequence[TroubleRow] = (),
+    ) -> dict[int, int]:
         """Write a batch and its offsets; returns the new positions of the partitions it moved.
 
+        `conditions` are what the sink itself has to tell, beside the outcomes.
         Raises PositionMoved, Refused or Unavailable; then nothing was written, save when the connection
         broke during the commit: read the positions again before going on.
         """
@@ -81,19 +91,8 @@ class Writer:
                 if rows.traces:
                     told = database.execute(load("sink_trace"), {"rows": as_json(rows.traces)})
                     fresh = {int(row[0]) for row in told.fetchall()}
-                # A job that was told before was handed over then: its row is the CRM's, or gone by its hand.
-                handed_over = [row for n, row in rows.handed_over if n in fresh]
-                for statement, changed in (
-                    ("sink_events", rows.events),
-                    ("sink_settle", rows.settled),
-                    ("sink_jobs_handed_over", handed_over),
-                    ("sink_jobs", rows.jobs),
-                    ("sink_jobs", rows.running),
-                    ("sink_group_links", rows.group_links),
-                ):
-                    if changed:
-                        database.execute(load(statement), {"rows": as_json(changed)})
-                raise_alerts(database, alerts_of(outcomes, fresh))
+                _write_rows(database, rows, fresh)
+                raise_alerts(database, _alerts(database, outcomes, fresh, conditions))
         except psycopg.Error as error:
             meaning = verdict(error)
             if isinstance(meaning, Unavailable):
@@ -140,3 +139,51 @@ class Writer:
             with contextlib.suppress(psycopg.Error):
                 self._database.close()
             self._database = None
+
+
+def _write_rows(database: Database, rows: Rows, fresh: Collection[int]) -> None:
+    """Events and jobs; `fresh` are the places of the outcomes that were not told before."""
+    # A job that was told before was handed over then: its row is the CRM's, or gone by its hand.
+    handed_over = [row for n, row in rows.handed_over if n in fresh]
+    for statement, changed in (
+        ("sink_events", rows.events),
+        ("sink_settle", rows.settled),
+        ("sink_jobs_handed_over", handed_over),
+        ("sink_jobs", rows.jobs),
+        ("sink_jobs", rows.running),
+        ("sink_group_links", rows.group_links),
+    ):
+        if changed:
+            database.execute(load(statement), {"rows": as_json(changed)})
+    contacts = sorted({row.contact_id for row in rows.jobs if row.contact_id is not None})
+    if contacts:
+        database.execute(load("sink_jobs_behind"), {"contacts": contacts})
+
+
+def _alerts(
+    database: Database, outcomes: Sequence[Outcome], fresh: Collection[int], conditions: Sequence[TroubleRow]
+) -> list[AlertRow]:
+    """Note what is wrong and what is over; returns the alerts to raise."""
+    if troubles := raised.troubles_of(outcomes, fresh):
+        database.execute(load("sink_troubles"), {"rows": as_json(troubles)})
+    known: set[str] = set()
+    if organizations := raised.organizations_of(outcomes, fresh):
+        found = database.execute(load("sink_organizations"), {"ids": organizations}).fetchall()
+        known = {str(one) for (one,) in found}
+    alerts = raised.alerts_of(outcomes, fresh, known)
+    lasting, over = raised.conditions_of(outcomes)
+    alerts += note_conditions(database, [*lasting, *conditions])
+    if over:
+        database.execute(load("sink_conditions_over"), {"ids": over})
+    if cures := raised.cures_of(outcomes):
+        database.execute(load("sink_cures"), {"rows": as_json(cures)})
+    return raised.counted(alerts)
+
+
+def note_conditions(database: Database, conditions: Sequence[TroubleRow]) -> list[AlertRow]:
+    """Note conditions that last; returns the alerts of those that are new."""
+    if not conditions:
+        return []
+    told = database.execute(load("sink_conditions"), {"rows": as_json(conditions)}).fetchall()
+    new = {str(name) for (name,) in told if name is not None}
+    return [raised.alert_of(row) for row in conditions if row.id in new]

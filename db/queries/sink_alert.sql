@@ -22,9 +22,10 @@ counted AS (
     RETURNING i.id
 )
 INSERT INTO agent_inbox_items (
-    id, organization_id, kind, severity, title, body, ref_kind, ref_id, status, occurrences, last_seen_at
+    id, organization_id, kind, severity, title, body, ref_kind, ref_id, status, occurrences, created_at,
+    last_seen_at
 )
 SELECT
     gen_random_uuid(), %(organization_id)s::uuid, %(kind)s, 'critical', %(title)s, %(body)s, %(ref_kind)s,
-    %(ref_id)s::uuid, 'open', %(occurrences)s, now()
+    %(ref_id)s::uuid, 'open', %(occurrences)s, now(), now()
 WHERE NOT EXISTS (SELECT FROM counted)

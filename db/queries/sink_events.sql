@@ -1,12 +1,13 @@
 -- Set what came of events (spec/dispatch.md, step 7). A row is changed only by a (replay, seq) above its
--- own; no row, or another organization's: nothing happens.
+-- own; no row, or another organization's: nothing happens. Of one that moved to another job (merged, covered)
+-- the job alone is new.
 -- Parameters: rows json, one object an event, each event once. No rows.
 UPDATE event_log e
 SET status = r.status,
     outcome = r.outcome,
     job_id = r.job_id,
-    attempts = r.attempts,
-    last_error = r.last_error,
+    attempts = CASE WHEN r.moved THEN greatest(e.attempts, r.attempts) ELSE r.attempts END,
+    last_error = CASE WHEN r.moved THEN e.last_error ELSE r.last_error END,
     next_attempt_at = to_timestamp(r.next_attempt_at_ms / 1000.0),
     consumed_by = CASE
         WHEN 'agent-engine' = ANY (e.consumed_by) THEN e.consumed_by
@@ -17,7 +18,7 @@ SET status = r.status,
     updated_at = now()
 FROM json_to_recordset(%(rows)s::json) AS r (
     event_id uuid, organization_id uuid, replay bigint, seq bigint, status text, outcome text,
-    job_id uuid, attempts integer, last_error text, next_attempt_at_ms bigint
+    job_id uuid, attempts integer, last_error text, next_attempt_at_ms bigint, moved boolean
 )
 WHERE e.id = r.event_id
   AND e.organization_id = r.organization_id

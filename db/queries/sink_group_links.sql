@@ -1,5 +1,5 @@
 -- Set what came of group links, whose rows `POST /` has written; only by a (replay, seq) above the row's.
--- Parameters: rows json, one object a job, each job once. No rows.
+-- Parameters: rows json, one object a job, each job once; without run_after_ms it is held. No rows.
 UPDATE group_link_dispatch_queue q
 SET status = CASE r.status
         WHEN 'running' THEN 'processing'
@@ -8,15 +8,15 @@ SET status = CASE r.status
         ELSE r.status
     END,
     attempts = r.attempts,
-    available_at = to_timestamp(r.run_after_ms / 1000.0),
+    available_at = coalesce(to_timestamp(r.run_after_ms / 1000.0), 'infinity'),
     last_error = r.last_error,
-    provider_message_id = coalesce(r.facts::jsonb ->> 'provider_message_id', q.provider_message_id),
+    provider_message_id = coalesce(r.provider_message_id, q.provider_message_id),
     outcome_replay = r.replay,
     outcome_seq = r.seq,
     updated_at = now()
 FROM json_to_recordset(%(rows)s::json) AS r (
     id uuid, organization_id uuid, status text, attempts integer, run_after_ms bigint, last_error text,
-    facts text, replay bigint, seq bigint
+    provider_message_id text, replay bigint, seq bigint
 )
 WHERE q.id = r.id
   AND q.organization_id = r.organization_id

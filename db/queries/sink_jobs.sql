@@ -1,23 +1,23 @@
 -- Insert or replace whole job rows; a row is replaced only by a (replay, seq) above its own.
 -- Not written: a job whose organization or contact is gone meanwhile, and one whose event already has a
--- row of another job (another system's; it keeps its row). `running` falls back to `pending` while the
--- contact has another running row: the CRM may allow one only, and the next outcome sets it right.
+-- row of another job (another system's; it keeps its row). `running` falls back to `pending`, but stays locked,
+-- while the contact has another running row: the CRM may allow one only. `sink_jobs_behind` sets it right.
 -- Rows that leave `running` come before those that enter it: call it with the former, then the latter.
--- Parameters: rows json, one object a job, each job once. No rows.
+-- Parameters: rows json, one object a job, each job once, of each contact one running at most; without
+-- run_after_ms it is held. No rows.
 INSERT INTO job_queue AS q (
     id, organization_id, contact_id, kind, source_event_id, payload, status, priority, run_after,
     attempts, max_attempts, last_error, locked_by, locked_at, created_at, outcome_replay, outcome_seq
 )
 SELECT
     r.id, r.organization_id, r.contact_id, r.kind, r.source_event_id, r.payload::jsonb, s.status,
-    r.priority, to_timestamp(r.run_after_ms / 1000.0), r.attempts, r.max_attempts, r.last_error,
-    CASE WHEN s.status = 'running' THEN 'agent-engine' END,
-    CASE WHEN s.status = 'running' THEN to_timestamp(r.at_ms / 1000.0) END,
-    to_timestamp(r.created_at_ms / 1000.0), r.replay, r.seq
+    r.priority, coalesce(to_timestamp(r.run_after_ms / 1000.0), 'infinity'), r.attempts, r.max_attempts,
+    r.last_error, CASE WHEN r.locked_at_ms IS NOT NULL THEN 'agent-engine' END,
+    to_timestamp(r.locked_at_ms / 1000.0), to_timestamp(r.created_at_ms / 1000.0), r.replay, r.seq
 FROM json_to_recordset(%(rows)s::json) AS r (
     id uuid, organization_id uuid, contact_id uuid, kind text, source_event_id uuid, payload text,
     status text, priority integer, run_after_ms bigint, attempts integer, max_attempts integer,
-    last_error text, at_ms bigint, created_at_ms bigint, replay bigint, seq bigint
+    last_error text, locked_at_ms bigint, created_at_ms bigint, replay bigint, seq bigint
 )
 CROSS JOIN LATERAL (
     SELECT CASE

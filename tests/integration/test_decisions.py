@@ -22,7 +22,7 @@ import pytest_asyncio
 from db.pool import AsyncPool, async_pool
 from settings import Settings
 from sinks.alerts import raise_alerts
-from sinks.apply import alerts_of
+from sinks.raised import alerts_of
 from streams.asking import question_of
 from streams.closing import fail, sent_of
 from streams.contact import Contact, Window

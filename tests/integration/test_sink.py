@@ -244,7 +244,7 @@ def test_a_group_links_row_is_kept_in_its_own_queue(lab: Lab) -> None:
                 stage="execute",
                 job=job,
                 job_status="done",
-                facts='{"provider_message_id": "w1"}',
+                result='{"provider_message_id": "w1"}',
             )
         )
         lab.until_caught_up()

@@ -13,10 +13,10 @@ from db.queries import load
 from schemas.records import Alert
 from settings import Settings
 from sinks.alerts import raise_alerts
-from sinks.apply import AlertRow
 from sinks.batch import Taken
 from sinks.failures import PositionMoved, Refused, Unavailable
 from sinks.offsets import Database, read_positions
+from sinks.rows import AlertRow
 from sinks.writer import SESSION, Writer
 from tests.integration.sink_lab import Lab, until
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
-from sinks.apply import AlertRow, alerts_of, as_json, rows_of
+from sinks.apply import rows_of
+from sinks.raised import alerts_of
+from sinks.rows import AlertRow, as_json
 
 ORGANIZATION = "11111111-1111-4111-8111-111111111111"
 CONTACT = "22222222-2222-4222-8222-222222222222"
@@ -146,7 +148,8 @@ def test_group_links_have_a_queue_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("payload", "message"),
     [
-        ('{"conversation_id":"c","inbound_message_id":"m","extra":[1]}', "m"),
+        (f'{{"inbound_message_id":"{CONTACT}","extra":[1]}}', CONTACT),
+        ('{"inbound_message_id":"no uuid"}', None),
         ('{"inbound_message_id":7}', None),
         ("[]", None),
         ("no json", None),

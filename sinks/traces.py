@@ -1,0 +1,122 @@
+"""From an outcome to the rows of `rajada.trace`: what happened to each event and job. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from schemas.records import EventOutcome, Job, Outcome
+from sinks.rows import TraceRow
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+
+
+class _Place(Struct, gc=False):
+    """The parts of a job's payload that the trace is found by."""
+
+    conversation_id: str | None = None
+    inbound_message_id: str | None = None
+
+
+_place_decoder = msgspec.json.Decoder(_Place)
+_facts_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_messages_decoder = msgspec.json.Decoder(dict[str, str])
+_text_decoder = msgspec.json.Decoder(str | None)
+
+
+def trace_rows(n: int, outcome: Outcome) -> Iterable[TraceRow]:
+    """One row an event, one for the job, and one for an outcome that is about neither.
+
+    `n` is the outcome's place in its batch.
+    """
+    job = outcome.job
+    place = _place(job)
+    conversation_id, messages, facts = _split(outcome.facts)
+    conversation_id = _uuid(place.conversation_id) or _uuid(conversation_id)
+
+    def row(
+        *,
+        event: EventOutcome | None,
+        job_id: str | None,
+        replay: int,
+        seq: int,
+        status: str | None,
+        attempts: int,
+    ) -> TraceRow:
+        # A job answers its newest message; an event is about its own.
+        message_id = messages.get(event.event_id) if event else place.inbound_message_id
+        return TraceRow(
+            n=n,
+            at_ms=outcome.at_ms,
+            organization_id=outcome.organization_id or None,
+            contact_id=outcome.contact_id,
+            conversation_id=conversation_id,
+            message_id=_uuid(message_id),
+            event_id=event.event_id if event else None,
+            job_id=job_id,
+            replay=replay,
+            seq=seq,
+            stage=outcome.stage,
+            status=status,
+            outcome=outcome.outcome,
+            facts=_told(facts, attempts, outcome),
+        )
+
+    for event in outcome.events:
+        yield row(
+            event=event, job_id=outcome.job_id, replay=event.replay, seq=event.seq, status=outcome.status,
+            attempts=event.attempts,
+        )  # fmt: skip
+    if job is not None:
+        yield row(
+            event=None, job_id=job.id, replay=job.replay, seq=job.seq, status=outcome.job_status or "pending",
+            attempts=job.attempt,
+        )  # fmt: skip
+    elif not outcome.events:
+        yield row(event=None, job_id=outcome.job_id, replay=0, seq=0, status=outcome.status, attempts=0)
+
+
+def _split(facts: str | None) -> tuple[str | None, Mapping[str, str], dict[str, msgspec.Raw] | str]:
+    """Of a window's facts: the conversation, each event's message, and the facts without the messages.
+
+    What is no JSON object comes back as it is, for Postgres to refuse.
+    """
+    if facts is None:
+        return None, {}, {}
+    try:
+        told = _facts_decoder.decode(facts)
+        messages = _messages_decoder.decode(told.pop("messages", msgspec.Raw(b"{}")))
+        conversation_id = _text_decoder.decode(told.get("conversation_id", b"null"))
+    except msgspec.DecodeError:
+        return None, {}, facts
+    return conversation_id, messages, told
+
+
+def _told(facts: dict[str, msgspec.Raw] | str, attempts: int, outcome: Outcome) -> str:
+    """The facts with what every outcome tells of itself."""
+    if isinstance(facts, str):
+        return facts
+    told: dict[str, object] = {**facts, "attempts": attempts}
+    if outcome.last_error is not None:
+        told["last_error"] = outcome.last_error
+    if outcome.next_attempt_at_ms is not None:
+        told["next_attempt_at_ms"] = outcome.next_attempt_at_ms
+    return msgspec.json.encode(told).decode()
+
+
+def _place(job: Job | None) -> _Place:
+    if job is None:
+        return _Place()
+    try:
+        return _place_decoder.decode(job.payload)
+    except msgspec.DecodeError:  # also its subclass ValidationError: other kinds have other payloads
+        return _Place()
+
+
+def _uuid(text: str | None) -> str | None:
+    """The text if it is a UUID: the trace's columns hold nothing else."""
+    return text if text is not None and _UUID.fullmatch(text) else None
