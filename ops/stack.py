@@ -101,6 +101,7 @@ class Stack:
         return [
             self._program("relay", [*rajada, "relay"]),
             self._program("worker", faust),
+            self._program("delays", [*rajada, "delays"]),
             self._program("sink", [*rajada, "sink"]),
         ]
 

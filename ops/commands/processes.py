@@ -1,4 +1,4 @@
-"""`rajada relay`, `sink`, `topics`, `migrate`: the pipeline's processes and preparations, one at a time."""
+"""`rajada relay`, `delays`, `sink`, `topics`, `migrate`: processes and preparations, one at a time."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ def relay() -> None:
         _stopped_by_signals(),
         obituary=outcome_of_too_large,
     )
+
+
+def delays() -> None:
+    """Bring delayed records to the jobs when they are due, until SIGTERM or Ctrl-C."""
+    from ops.endpoints import bootstrap_of
+    from streams.delays.process import run_delays
+
+    settings = _begin()
+    run_delays(bootstrap_of(settings), settings, _stopped_by_signals())
 
 
 def sink() -> None:

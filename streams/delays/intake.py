@@ -1,0 +1,185 @@
+"""The group's consumer: records of the delay topics as they come, and what the group gives and takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from schemas.dead import Header
+from streams.delays.forwarder import SessionOver
+from streams.delays.queues import Queues
+from streams.delays.records import End, Place, Record
+
+log = structlog.get_logger(__name__)
+
+MOST: Final = 1_000
+"""Records that one cycle takes in."""
+ASK_S: Final = 5.0
+
+
+class GroupIntake:
+    """One member of the forwarders' group; tells the queues what the group gives it and takes from it."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        group: str,
+        waits_ms: Mapping[str, int],
+        queues: Queues,
+        session_timeout_s: float,
+    ) -> None:
+        """`waits_ms`: the delay topics, by their full names."""
+        self._queues = queues
+        self.spoken_to = False
+        """Whether the group has ever given us something, be it nothing."""
+        self.away = False
+        """No broker could be reached, and nothing has come since."""
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "session.timeout.ms": int(session_timeout_s * 1000),
+                "heartbeat.interval.ms": max(300, int(session_timeout_s * 1000 / 4)),
+                # Whoever keeps a partition goes on with it while others move.
+                "partition.assignment.strategy": "cooperative-sticky",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                # Out of range is told, not jumped over: records were lost to retention.
+                "auto.offset.reset": "error",
+                # Ends of transactions take offsets, too: the end says that they are passed.
+                "enable.partition.eof": True,
+                "allow.auto.create.topics": False,
+                "topic.metadata.refresh.interval.ms": 5_000,
+                # A fetch under way delays the first one of a partition that goes on.
+                "fetch.wait.max.ms": 100,
+                "fetch.queue.backoff.ms": 20,
+                "fetch.message.max.bytes": 512 * 1024,
+                "queued.max.messages.kbytes": 16 * 1024,
+                "reconnect.backoff.max.ms": 2_000,
+                "error_cb": self._on_error,
+            }
+        )
+        self._consumer.subscribe(
+            list(waits_ms), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def take(self, wait_s: float) -> Iterator[Record | End]:
+        """See `forwarder.Intake`. One by one: what the group takes back is never handed out afterwards."""
+        for _ in range(MOST):
+            message = self._poll(wait_s)
+            wait_s = 0.0
+            if message is None:
+                return
+            came = self._read(message)
+            if came is not None:
+                yield came
+
+    def flow(self, pause: Sequence[Place], go_on: Sequence[Place]) -> None:
+        """See `forwarder.Intake`."""
+        if pause:
+            self._consumer.pause([TopicPartition(*place) for place in pause])
+        if go_on:
+            self._consumer.resume([TopicPartition(*place) for place in go_on])
+
+    def group_metadata(self) -> Any:
+        """Who we are in the group: the coordinator refuses offsets of whoever isn't a member any more."""
+        return self._consumer.consumer_group_metadata()
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    # -- what comes
+    def _poll(self, wait_s: float) -> Message | None:
+        try:
+            return self._consumer.poll(wait_s)
+        except KafkaException as error:
+            raise SessionOver(f"Kafka: {error.args[0].str()}") from error
+
+    def _read(self, message: Message) -> Record | End | None:
+        topic, partition, offset, error = (
+            message.topic(),
+            message.partition(),
+            message.offset(),
+            message.error(),
+        )
+        if error is None:
+            self.away = False
+            assert topic is not None and partition is not None and offset is not None
+            headers, readable = _headers(message)
+            timestamp = message.timestamp()[1]
+            return Record(
+                topic, partition, offset, timestamp, message.key(), message.value(), headers, readable
+            )
+        if error.code() == KafkaError._PARTITION_EOF:
+            self.away = False
+            assert topic is not None and partition is not None and offset is not None
+            return End((topic, partition), offset)
+        if error.code() == KafkaError._AUTO_OFFSET_RESET and topic is not None and partition is not None:
+            self._start_over(topic, partition)
+        elif error.fatal() or error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise SessionOver(f"Kafka: {error.str()}")
+        else:
+            log.warning("delays_read_error", error=error.name())
+        return None
+
+    def _start_over(self, topic: str, partition: int) -> None:
+        """There is no committed offset, or no record at it any more: begin with the first there is."""
+        place = TopicPartition(topic, partition, OFFSET_BEGINNING)
+        try:
+            (committed,) = self._consumer.committed([TopicPartition(topic, partition)], timeout=ASK_S)
+            self._consumer.incremental_unassign([place])
+            self._consumer.incremental_assign([place])
+            self._consumer.resume([place])
+        except KafkaException as error:
+            raise SessionOver(f"Kafka: {error.args[0].str()}") from error
+        self._queues.assign([(topic, partition)])
+        if committed.offset >= 0:
+            log.error(
+                "delayed_records_expired",
+                topic=topic,
+                partition=partition,
+                position=committed.offset,
+                what_to_do="records were deleted before they were forwarded: their jobs stay pending in the "
+                "table; find them there and run `rajada jobs run-now`",
+            )
+
+    # -- what the group gives and takes
+    def _on_assign(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+        self.spoken_to = True
+        consumer.incremental_assign(given)
+        consumer.resume(given)  # it may have been paused when it was ours before
+        self._queues.assign(_places(given))
+        if given:
+            log.info("delays_assigned", partitions=len(given), all=len(self._queues.places))
+
+    def _on_revoke(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
+        self._queues.revoke(_places(taken))
+        consumer.incremental_unassign(taken)
+        log.info("delays_revoked", partitions=len(taken), all=len(self._queues.places))
+
+    def _on_lost(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
+        log.warning("delays_lost", partitions=len(taken))
+        self._on_revoke(consumer, taken)
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self.away = True
+
+
+def _places(parts: list[TopicPartition]) -> list[Place]:
+    return [(part.topic, part.partition) for part in parts]
+
+
+def _headers(message: Message) -> tuple[Sequence[Header], bool]:
+    try:
+        pairs = message.headers() or []
+    except UnicodeDecodeError:
+        return (), False
+    items = pairs.items() if isinstance(pairs, dict) else pairs
+    return [(name, value.encode() if isinstance(value, str) else value) for name, value in items], True
