@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, FilePath, SecretStr, ValidationError
+from pydantic import (
+    BeforeValidator,
+    Field,
+    FilePath,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -115,6 +123,11 @@ class Settings(BaseSettings):
     """Partitions of the topics when they are created (production: 24). Fixed afterwards."""
     replication_factor: int = Field(default=1, ge=1)
     """Replicas of the topics when they are created (production: 3)."""
+    min_insync_replicas: int | None = Field(default=None, ge=1)
+    """Replicas that must have a record before it counts as written; unset = 2 with three replicas or more,
+    else 1. As many as there are replicas would let one broker's restart stop everything."""
+    dead_alarm_records: int = Field(default=1_000, ge=1)
+    """Records in `dispatch.dead`, or in `dispatch.parking`, above which somebody is told."""
 
     # -- CDC
     slot: str = Field(default="rajada", pattern=r"^[a-z0-9_]{1,63}$")
@@ -224,6 +237,21 @@ class Settings(BaseSettings):
     """A process' log file under `home` is set aside once (`.1`) when it grows over this many MiB."""
     stop_deadline_s: float = Field(default=20.0, gt=0)
     """How long `rajada up` waits for one process to stop by itself before it is killed, seconds."""
+
+    @field_validator("min_insync_replicas")
+    @classmethod
+    def _can_be_reached(cls, value: int | None, told: ValidationInfo) -> int | None:
+        replicas = told.data.get("replication_factor", 1)
+        if value is not None and value > replicas:
+            raise ValueError(f"above RAJADA_REPLICATION_FACTOR ({replicas}): nothing could ever be written")
+        return value
+
+    @property
+    def least_in_sync(self) -> int:
+        """`min.insync.replicas` of the topics: as set, or as their replication asks for."""
+        if self.min_insync_replicas is not None:
+            return self.min_insync_replicas
+        return 2 if self.replication_factor >= 3 else 1
 
     def bootstrap(self) -> str:
         """The Kafka servers to use; raises MissingServer when none is named."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
 
 from schemas.topic_names import APP_ID as APP_ID
 from schemas.topic_names import CLOCK as CLOCK
@@ -56,11 +56,12 @@ class Topic:
     partitions: int | None = None
     """A number of its own; None = that of all topics which carry contacts."""
 
-    def config(self) -> dict[str, str]:
+    def config(self, settings: Settings) -> dict[str, str]:
         """The topic's configuration in Kafka's names."""
         config = {
             "cleanup.policy": self.cleanup,
             "max.message.bytes": str(self.max_bytes),
+            "min.insync.replicas": str(settings.least_in_sync),
             **dict(self.extra),
         }
         if self.cleanup == "delete":
@@ -143,7 +144,7 @@ def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -
                 settings.topic(topic.name),
                 num_partitions=topic.partitions or partitions,
                 replication_factor=settings.replication_factor,
-                config=topic.config(),
+                config=topic.config(settings),
             )
             for topic in missing
         ]
@@ -171,6 +172,11 @@ def partition_count(bootstrap: str, settings: Settings) -> int:
 
 def _existing(admin: AdminClient, bootstrap: str) -> dict[str, int]:
     """Topic name → number of partitions."""
+    return {name: len(topic.partitions) for name, topic in _described(admin, bootstrap).items()}
+
+
+def _described(admin: AdminClient, bootstrap: str) -> dict[str, TopicMetadata]:
+    """Topic name → its partitions and their replicas."""
     try:
         metadata = admin.list_topics(timeout=10)
     except KafkaException as error:
@@ -178,7 +184,7 @@ def _existing(admin: AdminClient, bootstrap: str) -> dict[str, int]:
             f"Kafka does not answer at {bootstrap}: {error.args[0].str()}. Is it running, and is "
             "KAFKA_BOOTSTRAP_SERVERS right?"
         ) from error
-    return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+    return dict(metadata.topics)
 
 
 def _partitions(existing: dict[str, int], settings: Settings) -> int:
@@ -208,19 +214,18 @@ def _until_visible(admin: AdminClient, names: set[str], bootstrap: str, timeout_
 def check_topics(bootstrap: str, settings: Settings) -> list[Drift]:
     """Where the topics that exist differ from the table; missing ones are told too. Nothing is changed."""
     admin = _client(bootstrap)
-    existing = _existing(admin, bootstrap)
+    existing = _described(admin, bootstrap)
     drifts = []
     present = []
-    partitions = existing.get(settings.topic(SOURCE), settings.partitions)
+    source = existing.get(settings.topic(SOURCE))
+    partitions = len(source.partitions) if source is not None else settings.partitions
     for topic in TOPICS:
         name = settings.topic(topic.name)
         if name not in existing:
             drifts.append(Drift(name, "topic", "present", "missing"))
             continue
         present.append(topic)
-        wanted_count = topic.partitions or partitions
-        if existing[name] != wanted_count:
-            drifts.append(Drift(name, "partitions", str(wanted_count), str(existing[name])))
+        drifts += shape_drifts(name, existing[name], topic.partitions or partitions, settings)
     resources = [ConfigResource(ResourceType.TOPIC, settings.topic(topic.name)) for topic in present]
     if not resources:
         return drifts
@@ -228,8 +233,22 @@ def check_topics(bootstrap: str, settings: Settings) -> list[Drift]:
     for topic in present:
         name = settings.topic(topic.name)
         config = answers[name].result(10)
-        for key, wanted in topic.config().items():
+        for key, wanted in topic.config(settings).items():
             found = config[key].value if key in config else None
             if found != wanted:
                 drifts.append(Drift(name, key, wanted, str(found)))
+    return drifts
+
+
+def shape_drifts(name: str, found: TopicMetadata, partitions: int, settings: Settings) -> list[Drift]:
+    """Where a topic's partitions and replicas differ: what an `alter` of its configuration can't change."""
+    drifts = []
+    if len(found.partitions) != partitions:
+        drifts.append(Drift(name, "partitions", str(partitions), str(len(found.partitions))))
+    replicas = sorted({len(one.replicas) for one in found.partitions.values()})
+    if replicas != [settings.replication_factor]:
+        told = (
+            " to ".join(str(count) for count in {replicas[0]: None, replicas[-1]: None}) if replicas else "0"
+        )
+        drifts.append(Drift(name, "replicas", str(settings.replication_factor), told))
     return drifts

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
+from db.graves import letters, overfull
 from ops.doctor.findings import Check, Verdict, fail, ok, warn
 from ops.doctor.kafka_version import kafka_version
 from settings import RajadaError, Settings
@@ -41,6 +42,7 @@ def kafka_checks(cluster: ClusterMetadata, bootstrap: str, settings: Settings) -
         "topics": lambda: drifts(check_topics(bootstrap, settings), len(ours)),
         "partitions": lambda: partitions(cluster, settings),
         "replicas": lambda: replicas(cluster, ours),
+        "dead letters": lambda: dead_letters(letters(bootstrap, settings), settings),
     }
 
 
@@ -66,18 +68,44 @@ def drifts(found: Sequence[Drift], count: int) -> list[Verdict]:
         verdicts.append(warn("none of them is there yet", ENSURE))
     elif missing:
         verdicts.append(fail(f"missing: {', '.join(missing)}", ENSURE))
+    alike: dict[tuple[str, str, str], list[str]] = {}
     for drift in found:
-        if drift.what == "topic":
-            continue
-        if drift.what in GRAVE:
-            advice = f"make {drift.topic} anew as it must be, when it is empty (docs/topics.md)"
-            verdicts.append(fail(str(drift), advice))
-        else:
-            advice = (
-                f"kafka-configs.sh --alter --topic {drift.topic} --add-config {drift.what}={drift.wanted}"
-            )
-            verdicts.append(warn(str(drift), advice))
+        if drift.what != "topic":
+            alike.setdefault((drift.what, drift.wanted, drift.found), []).append(drift.topic)
+    verdicts += [_drift(names, what, wanted, is_now) for (what, wanted, is_now), names in alike.items()]
     return verdicts or [ok(f"all {count} as they must be")]
+
+
+def _drift(names: Sequence[str], what: str, wanted: str, found: str) -> Verdict:
+    """One difference, and the topics that have it."""
+    told, topic = (
+        f"{_some(names)}: {what} is {found}, wanted {wanted}",
+        names[0] if len(names) == 1 else "EACH",
+    )
+    if what in GRAVE:
+        return fail(told, f"make {topic} anew as it must be, when it is empty (docs/topics.md)")
+    if what == "replicas":
+        return warn(
+            told,
+            "set RAJADA_REPLICATION_FACTOR to what there is, or give the topics as many "
+            "(kafka-reassign-partitions.sh)",
+        )
+    return warn(told, f"kafka-configs.sh --alter --topic {topic} --add-config {what}={wanted}")
+
+
+def dead_letters(held: Mapping[str, int], settings: Settings) -> list[Verdict]:
+    """Whether there are so many dead letters that somebody should look; `held` = topic → records."""
+    full = overfull(held, settings)
+    verdicts = [
+        warn(
+            f"{settings.topic(topic)} holds {count:,} records, alarm above {settings.dead_alarm_records:,}",
+            "`rajada dlq ls` shows the open ones by reason; kafka-delete-records.sh removes those that are "
+            "settled; RAJADA_DEAD_ALARM_RECORDS sets the limit",
+        )
+        for topic, count in full.items()
+    ]
+    counts = ", ".join(f"{count:,} in {settings.topic(topic)}" for topic, count in held.items())
+    return verdicts or [ok(counts)]
 
 
 def partitions(cluster: ClusterMetadata, settings: Settings) -> Verdict:

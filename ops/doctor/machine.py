@@ -115,6 +115,13 @@ def odd_settings(settings: Settings) -> list[Verdict]:
                 "raise it: the sweep publishes events again that only wait",
             )
         )
+    if 1 < settings.least_in_sync == settings.replication_factor:
+        found.append(
+            warn(
+                f"RAJADA_MIN_INSYNC_REPLICAS is {settings.least_in_sync}, as many as there are replicas",
+                "one broker's restart stops all writing: lower it by one",
+            )
+        )
     if settings.session_timeout_s < 3:
         found.append(
             warn(

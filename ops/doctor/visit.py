@@ -18,7 +18,7 @@ from ops.errors import OpsError
 from settings import RajadaError, Settings
 from streams.topics import SOURCE
 
-KAFKA: Final = ("topics", "partitions", "replicas")
+KAFKA: Final = ("topics", "partitions", "replicas", "dead letters")
 POSTGRES: Final = ("version", "clock", "tables", "migrations", "columns", "event log", "other consumers")
 REPLICATION: Final = ("wal_level", "role", "free slots", "publication", "slot")
 ON_OUR_TABLES: Final = frozenset({"columns", "event log", "other consumers", "publication", "slot"})

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -93,6 +94,17 @@ def test_a_prepared_installation_lacks_its_processes_alone(replicated: Settings)
     assert "filter on event_type and status" in checks["publication"][0].found
     assert checks["brokers"][0].found.startswith("Kafka ")
     assert "unknown" not in checks["brokers"][0].found
+
+
+def test_many_dead_letters_are_told(settings: Settings, kafka: str) -> None:
+    producer = Producer({"bootstrap.servers": kafka})
+    for number in range(4):
+        producer.produce(settings.topic(topics.DEAD), key=b"k", value=b"x", partition=number % 3)
+    assert producer.flush(10) == 0
+    (counted,) = found(settings)["dead letters"]
+    assert counted.level == "ok" and f"4 in {settings.topic(topics.DEAD)}" in counted.found
+    (alarm,) = found(settings.model_copy(update={"dead_alarm_records": 3}))["dead letters"]
+    assert alarm.level == "warn" and "holds 4 records" in alarm.found
 
 
 def test_a_slot_that_is_gone_is_a_failure(replicated: Settings, crm: Connection) -> None:
@@ -218,7 +230,7 @@ def test_enum_columns_are_named_as_what_the_relay_filters_itself(
 def test_kafka_away_leaves_the_rest_checked(replicated: Settings) -> None:
     told = levels(replicated.model_copy(update={"kafka_bootstrap_servers": NOBODY}))
     assert told == {
-        "brokers": "fail", "topics": "skip", "partitions": "skip", "replicas": "skip",
+        "brokers": "fail", "topics": "skip", "partitions": "skip", "replicas": "skip", "dead letters": "skip",
         "slot": "warn", "worker": "skip", "sink": "skip",
     }  # fmt: skip
 

@@ -61,6 +61,20 @@ def test_drift_of_a_setting_is_told(kafka: str, prefix: str) -> None:
     assert told == [f"{name}: cleanup.policy is delete, wanted compact"]
 
 
+def test_fewer_replicas_than_asked_for_are_told_and_so_is_how_many_must_have_a_record(
+    kafka: str, prefix: str
+) -> None:
+    """Topics of a trial installation, looked at with the settings of a production."""
+    ensure_topics(kafka, Settings(topic_prefix=prefix, partitions=2))
+    assert check_topics(kafka, Settings(topic_prefix=prefix)) == []
+    found = check_topics(kafka, Settings(topic_prefix=prefix, replication_factor=3))
+    assert len(found) == 2 * len(TOPICS)
+    assert {(one.what, one.found, one.wanted) for one in found} == {
+        ("replicas", "1", "3"),
+        ("min.insync.replicas", "1", "2"),
+    }
+
+
 def test_topics_with_different_partition_counts_are_refused(kafka: str, prefix: str) -> None:
     admin = AdminClient({"bootstrap.servers": kafka})
     for name, count in ((SOURCE, 2), (JOBS, 4)):

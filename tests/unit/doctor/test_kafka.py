@@ -6,9 +6,11 @@ import struct
 
 import pytest
 
-from ops.doctor.kafka import drifts
+from db.graves import overfull
+from ops.doctor.kafka import dead_letters, drifts
 from ops.doctor.kafka_version import kafka_version, metadata_level, release
 from ops.doctor.pipeline import Group, reader
+from settings import Settings
 from streams.sweep import Position
 from streams.topics import Drift
 
@@ -33,6 +35,28 @@ def test_topics_that_were_never_made_are_a_warning_and_a_missing_one_a_failure()
 def test_a_difference_that_loses_order_or_state_is_a_failure(what: str, level: str) -> None:
     (verdict,) = drifts([Drift("t", what, "1", "2")], 3)
     assert verdict.level == level and verdict.advice and f"{what} is 2, wanted 1" in verdict.found
+
+
+def test_the_same_difference_of_many_topics_is_told_once() -> None:
+    alike = [Drift(f"t{n}", "min.insync.replicas", "2", "1") for n in range(9)]
+    other = Drift("t0", "replicas", "3", "1")
+    told = drifts([*alike, other], 9)
+    assert [one.level for one in told] == ["warn", "warn"]
+    assert told[0].found == "t0, t1, t2, t3 and 5 more: min.insync.replicas is 1, wanted 2"
+    assert "--topic EACH" in told[0].advice
+    assert "RAJADA_REPLICATION_FACTOR" in told[1].advice
+
+
+def test_many_dead_letters_are_an_alarm_each_topic_for_itself() -> None:
+    settings = Settings(topic_prefix="x.", dead_alarm_records=100)
+    assert [one.level for one in dead_letters({"dispatch.dead": 100, "dispatch.parking": 0}, settings)] == [
+        "ok"
+    ]
+    (verdict,) = dead_letters({"dispatch.dead": 101, "dispatch.parking": 3}, settings)
+    assert verdict.level == "warn" and "x.dispatch.dead holds 101 records" in verdict.found
+    assert overfull({"dispatch.dead": 101, "dispatch.parking": 999}, settings) == {
+        "dispatch.dead": 101, "dispatch.parking": 999,
+    }  # fmt: skip
 
 
 IDLE = [Position(next=5, start=0, end=5, young=None), Position(next=None, start=0, end=0, young=None)]

@@ -54,6 +54,7 @@ def test_the_defaults_are_nothing_odd() -> None:
         ({"event_reap_ms": 100_000}, "EVENT_REAP_MS"),
         ({"session_timeout_s": 1.5}, "RAJADA_SESSION_TIMEOUT_S"),
         ({"window_mode": "sliding", "max_wait_ms": 5_000}, "RAJADA_MAX_WAIT_MS"),
+        ({"replication_factor": 3, "min_insync_replicas": 3}, "RAJADA_MIN_INSYNC_REPLICAS"),
     ],
 )
 def test_values_that_are_hardly_meant_are_told(changed: dict[str, object], word: str) -> None:
