@@ -22,7 +22,7 @@ def test_more_than_there_are_is_refused_by_name(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("RAJADA_MIN_INSYNC_REPLICAS", "2")
     get_settings.cache_clear()
     try:
-        with pytest.raises(WrongSetting, match=r"RAJADA_MIN_INSYNC_REPLICAS.*above RAJADA_REPLICATION_FACTOR"):
+        with pytest.raises(WrongSetting, match=r"MIN_INSYNC_REPLICAS.*above RAJADA_REPLICATION_FACTOR"):
             get_settings()
     finally:
         get_settings.cache_clear()
