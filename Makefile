@@ -23,7 +23,7 @@ demo: setup ## Run the main job on real Kafka and Postgres, a minute of a clinic
 test: check test-unit test-integration ## Check the code and pass every test
 
 test-unit: setup ## The tests that need neither Kafka nor Postgres (seconds)
-	$(BIN)/python -m pytest tests/unit -n 2
+	$(BIN)/python -m pytest tests/unit -m "not slow" -n 2
 
 test-integration: setup ## The tests on real Kafka and Postgres
 	$(BIN)/python -m pytest tests/integration tests/e2e -m "not slow and not alone" -n 3 --dist loadfile

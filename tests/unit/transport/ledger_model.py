@@ -68,6 +68,7 @@ class Model:
         self.commits: list[Commit] = []
         self.batches: list[object] = []
         self.ends: dict[tuple[str, int], int] = {}
+        self.confirmed: dict[tuple[str, int | None], int] = {}
 
     # -- the log
 
@@ -78,11 +79,29 @@ class Model:
                 self.log[partition].add(self.end[partition])
             self.end[partition] += 1
 
+    def abort(self, partition: str, n: int) -> None:
+        """A transaction is aborted: its records and its marker use up offsets and are never read."""
+        self.produce(partition, [False] * (n + 1))
+
+    def commit_transaction(self, partition: str, n: int) -> None:
+        """A transaction is committed: its records, and a marker that is none."""
+        self.produce(partition, [True] * n + [False])
+
+    def compact(self, partition: str, i: int) -> None:
+        """Compaction removes a record that a newer one of its key made needless, read already or not."""
+        removable = sorted(self.log[partition])[:-1]
+        if removable:
+            self.log[partition].discard(removable[i % len(removable)])
+
     def expire(self, partition: str, n: int) -> None:
         """Retention removes the oldest `n` offsets."""
         self.first[partition] = min(self.end[partition], self.first[partition] + n)
         self.log[partition] = {o for o in self.log[partition] if o >= self.first[partition]}
         self.position[partition] = max(self.position[partition], self.first[partition])
+
+    def expire_past_commit(self, partition: str, n: int) -> None:
+        """The log's start moves above the committed offset."""
+        self.expire(partition, max(0, self.broker[partition] - self.first[partition]) + n)
 
     # -- the group
 
@@ -91,6 +110,7 @@ class Model:
         self.generation += 1
         self.mine = set(partitions)
         self.ledger.assign(partitions)
+        assert not self.ledger.fetchable(PARTITIONS), "fetches before any seek"
         if then_seek:
             self.seek(set(PARTITIONS))
 
@@ -156,6 +176,27 @@ class Model:
         """What was drained is lost: a rebalance or a suspended flow."""
         self.fetches.pop(i % len(self.fetches))
 
+    def deliver_old(self, size: int) -> None:
+        """A fetch of an older generation arrives after the partitions were assigned and sought anew."""
+        self.fetch(4)
+        old = list(self.fetches)
+        self.assign(set(PARTITIONS), then_seek=True)
+        for fetch in old:
+            before = len(self.batches)
+            self.deliver(self.fetches.index(fetch), size, cut=False)
+            assert len(self.batches) == before, "records of an older generation were delivered"
+
+    def resume_early(self, limit: int, size: int) -> None:
+        """The flow resumes before the seek: the fetcher stands anywhere, and nothing may come of it."""
+        self.assign(set(PARTITIONS), then_seek=False)
+        self.seek_begin(set(PARTITIONS))
+        assert not self.ledger.fetchable(PARTITIONS), "fetches before the seek has ended"
+        for partition, epoch in [(p, self.ledger.epoch(p)) for p in PARTITIONS]:
+            start = self.position[partition]
+            there = sorted(o for o in self.log[partition] if start <= o < start + limit)
+            taken = self.ledger.accept(epoch, partition, start, start + limit, there[:size])
+            assert taken is None, "delivered before the seek has ended"
+
     def run_ahead(self, partition: str, by: int) -> None:
         """The position moves without anybody having seen the records."""
         self.position[partition] = min(self.end[partition], self.position[partition] + by)
@@ -211,14 +252,20 @@ class Model:
     def commit_begin(self, partition: str) -> None:
         """A commit is sent."""
         point = self.ledger.commit_point(partition)
+        assert point is None or not self._undone(partition, point), "commits too much"
         if point is not None:
             self.commits.append(Commit(partition, self.ledger.epoch(partition), point, self.generation))
 
     def commit_end(self, i: int, fails: bool) -> None:
         """A commit is answered: lost, refused (an older generation), or accepted."""
         commit = self.commits.pop(i % len(self.commits))
+        place = commit.partition, commit.epoch
+        if fails and commit.epoch == self.ledger.epoch(commit.partition):
+            again = max(self.ledger.commit_point(commit.partition) or 0, self.confirmed.get(place, 0))
+            assert again >= commit.offset, "a failed commit isn't offered again"
         if fails or commit.generation != self.generation:
             return
+        self.confirmed[place] = max(self.confirmed.get(place, 0), commit.offset)
         self.broker[commit.partition] = commit.offset
         self.ledger.committed(commit.epoch, commit.partition, commit.offset)
 
@@ -232,7 +279,7 @@ class Model:
         assert set(self.ledger) == self.mine, "another assignment than the group's"
         for partition in PARTITIONS:
             assert not self._undone(partition, self.broker[partition]), "lost"
-            assert not self._undone(partition, self.ledger.commit_point(partition) or 0), "commits too much"
+            assert not self._undone(partition, self.ledger.base(partition) or 0), "takes too much for done"
         for partition, lag in self.ledger.lag().items():
             assert 0 <= lag <= self.end[partition], "impossible lag"
 
@@ -273,7 +320,8 @@ class Model:
 WEIGHTS = {
     "produce": 6.0, "fetch": 8.0, "deliver": 10.0, "finish": 9.0, "commit_begin": 5.0, "commit_end": 5.0,
     "drop_fetch": 1.0, "run_ahead": 0.5, "expire": 0.4, "seek_begin": 1.0, "seek_end": 2.0, "seek": 0.7,
-    "suspend": 0.3, "assign": 0.3, "revoke": 0.2, "other_owner": 1.0,
+    "suspend": 0.3, "assign": 0.3, "revoke": 0.2, "other_owner": 1.0, "abort": 0.7, "commit_transaction": 1.0,
+    "compact": 1.0, "expire_past_commit": 0.1, "deliver_old": 0.15, "resume_early": 0.15,
 }  # fmt: skip
 """How often a walk takes each step: faults are rare, so that there is something to break."""
 NEEDS = {
@@ -302,6 +350,12 @@ def _arguments(dice: random.Random, step: str) -> tuple[object, ...]:
         "assign": (some, dice.random() < 0.7),
         "revoke": (),
         "other_owner": (partition, 3),
+        "abort": (partition, dice.randint(0, 3)),
+        "commit_transaction": (partition, dice.randint(1, 3)),
+        "compact": (partition, i),
+        "expire_past_commit": (partition, dice.randint(1, 3)),
+        "deliver_old": (dice.randint(1, 4),),
+        "resume_early": (dice.randint(1, 5), dice.randint(1, 3)),
     }
     return choices[step]
 

@@ -1,11 +1,7 @@
-"""The ledger never commits what wasn't processed, and always ends with everything committed.
-
-RAJADA_TEST_EXAMPLES and RAJADA_TEST_WALKS make it look longer.
-"""
+"""The ledger never commits what wasn't processed, and always ends with everything committed."""
 
 from __future__ import annotations
 
-import os
 from itertools import count
 
 import pytest
@@ -16,9 +12,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from streams.transport.ledger import Ledger
 
 from .ledger_model import PARTITIONS, Model, walk
-
-EXAMPLES = int(os.environ.get("RAJADA_TEST_EXAMPLES", "40"))
-WALKS = int(os.environ.get("RAJADA_TEST_WALKS", "400"))
 
 partitions = st.sampled_from(PARTITIONS)
 index = st.integers(0, 99)
@@ -111,9 +104,36 @@ class Machine(RuleBasedStateMachine):
     def run_ahead(self, partition, by):
         self.model.run_ahead(partition, by)
 
+    @rule(partition=partitions, n=st.integers(0, 3))
+    def abort(self, partition, n):
+        self.model.abort(partition, n)
+
+    @rule(partition=partitions, n=st.integers(1, 3))
+    def commit_transaction(self, partition, n):
+        self.model.commit_transaction(partition, n)
+
+    @rule(partition=partitions, i=index)
+    def compact(self, partition, i):
+        self.model.compact(partition, i)
+
     @rule(partition=partitions, n=st.integers(1, 3))
     def expire(self, partition, n):
         self.model.expire(partition, n)
+
+    @rule(partition=partitions, n=st.integers(1, 3), rarely=st.integers(0, 3))
+    def expire_past_commit(self, partition, n, rarely):
+        if not rarely:
+            self.model.expire_past_commit(partition, n)
+
+    @rule(size=st.integers(1, 4), rarely=st.integers(0, 5))
+    def deliver_old(self, size, rarely):
+        if not rarely:
+            self.model.deliver_old(size)
+
+    @rule(limit=st.integers(1, 5), size=st.integers(1, 3), rarely=st.integers(0, 5))
+    def resume_early(self, limit, size, rarely):
+        if not rarely:
+            self.model.resume_early(limit, size)
 
     @invariant()
     def nothing_below_a_commit_is_undone(self):
@@ -123,24 +143,45 @@ class Machine(RuleBasedStateMachine):
         self.model.drain()
 
 
-Machine.TestCase.settings = settings(
-    max_examples=EXAMPLES,
-    stateful_step_count=60,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.generate, Phase.shrink],
-    suppress_health_check=list(HealthCheck),
-)
+def looking(examples: int, steps: int) -> settings:
+    """How far Hypothesis looks."""
+    return settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+Machine.TestCase.settings = looking(examples=40, steps=60)
 TestEveryOrderOfSteps = Machine.TestCase
 
 
-def test_random_walks_lose_nothing_and_end_committed():
-    for seed in range(WALKS):
+@pytest.mark.slow
+class TestAHundredThousandSteps(Machine.TestCase):
+    """The same for as long as nobody waits for it."""
+
+    settings = looking(examples=1000, steps=100)
+
+
+def walk_all(seeds: range) -> None:
+    for seed in seeds:
         try:
             walk(Ledger(), seed)
         except AssertionError as error:
             raise AssertionError(f"walk {seed}: {error}") from error
+
+
+def test_random_walks_lose_nothing_and_end_committed():
+    walk_all(range(400))
+
+
+@pytest.mark.slow
+def test_half_a_million_random_steps_lose_nothing_and_end_committed():
+    walk_all(range(400, 4600))
 
 
 # -- single rules, for the reader

@@ -48,6 +48,14 @@ MUTANTS = {
         "            return None\n        return state.base\n",
         "            return None\n        state.committed = state.base\n        return state.base\n",
     ),
+    "an assigned partition is open": (
+        "self.next: int | None = None  # where",
+        "self.next: int | None = 0  # where",
+    ),
+    "what stays assigned keeps its epoch": (
+        "{partition: _Partition(next(self._epochs)) for partition in partitions}",
+        "{p: self._partitions.get(p) or _Partition(next(self._epochs)) for p in partitions}",
+    ),
     "an empty range is never finished": ("self.finished = not records", "self.finished = False"),
     "a revoked partition stays": ("self._partitions.pop(partition, None)", "pass"),
     "empty ranges overtake": (
