@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,9 +29,12 @@ class Parcel:
 class JobBook:
     """Heads in their table, turns in the lanes."""
 
-    def __init__(self, table: JobsTable, lanes: Lanes, *, spacing_ms: int) -> None:
+    def __init__(
+        self, table: JobsTable, lanes: Lanes, wall_ms: Callable[[], int], *, spacing_ms: int
+    ) -> None:
         self._table = table
         self.lanes = lanes
+        self._wall_ms = wall_ms
         self._spacing_ms = spacing_ms
         self._flushes: list[asyncio.Future[None]] = []
         self._touched: dict[bytes, int] = {}
@@ -78,7 +81,9 @@ class JobBook:
                 head.session_id,
                 head.priority,
                 max(head.run_after_ms, eligible_at(started, self._spacing_ms)),
-            )
+                head.attempt,
+            ),
+            self._wall_ms(),
         )
 
     @property

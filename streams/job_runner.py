@@ -61,7 +61,7 @@ class JobRunner:
             releases=frozenset({NO_ENGINE} if settings.agent_engine_url else ()),
         )
         self._lanes = Lanes(self._limits)
-        self._book = JobBook(self._table, self._lanes, spacing_ms=settings.person_spacing_ms)
+        self._book = JobBook(self._table, self._lanes, clocks.wall_ms, spacing_ms=settings.person_spacing_ms)
         self._calls = Calls(handlers, lambda: self.executor.wake())
         self.executor = Executor(self._book, self._calls, sessions, outbox, self, clocks, rules)
         self._intake = JobIntake(

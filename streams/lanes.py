@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 EVERYBODY: Final = "*"
+RETRY_YIELDS_MS: Final = 30_000
+"""A retry goes behind those who come up to so long after it, for each attempt that was spent on it: what
+fails again and again takes the slots that others leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,16 @@ class Turn:
     session_id: str | None
     priority: int
     not_before_ms: int = 0
+    attempt: int = 0
+    """Attempts spent so far."""
+
+    def place(self, now_ms: int) -> int:
+        """Its place among those of the same priority, by when it came."""
+        return max(now_ms, self.not_before_ms) + RETRY_YIELDS_MS * self.attempt
+
+
+Entry = tuple[int, int, int, Turn]
+"""(priority, place, arrival, turn): in this order they are taken."""
 
 
 @dataclass(slots=True)
@@ -49,8 +62,8 @@ class _Organization:
     """The turns of one organization that wait for a slot."""
 
     weight: float = 1.0
-    waiting: list[tuple[int, int, Turn]] = field(default_factory=list)
-    """Heap of (priority, arrival, turn)."""
+    waiting: list[Entry] = field(default_factory=list)
+    """Heap."""
     running: int = 0
     served: float = 0.0
     """Starts so far, by weight: who was served least comes first among equals."""
@@ -70,8 +83,8 @@ class Lanes:
         self._turns: dict[bytes, Turn] = {}
         self._running: dict[bytes, Turn] = {}
         self._organizations: dict[str, _Organization] = {}
-        self._aside: list[tuple[int, int, Turn]] = []
-        """Heap of (not before, arrival, turn): they wait for their rate or distance."""
+        self._aside: list[tuple[int, int, Entry]] = []
+        """Heap of (not before, arrival, entry): they wait for their rate or distance."""
         self._next_of_session: dict[str, float] = {}
         self._reserved: dict[str, int] = {}
         """Job → the place it has in its session's rate, ms: it isn't taken twice."""
@@ -81,17 +94,18 @@ class Lanes:
 
     # -- what the executor tells
 
-    def offer(self, turn: Turn) -> None:
+    def offer(self, turn: Turn, now_ms: int) -> None:
         """This is the contact's next job now (instead of what was offered before)."""
         if self._turns.get(turn.key) == turn:
             return
         self.withdraw(turn.key, turn.job_id)
         self._turns[turn.key] = turn
         self._arrival += 1
-        if turn.not_before_ms > 0:
-            heapq.heappush(self._aside, (turn.not_before_ms, self._arrival, turn))
+        entry = (turn.priority, turn.place(now_ms), self._arrival, turn)
+        if turn.not_before_ms > now_ms:
+            self._put_aside(turn.not_before_ms, entry)
         else:
-            self._queue(turn)
+            self._queue(entry)
 
     def withdraw(self, key: bytes, following: str | None = None) -> None:
         """The contact has nothing to run (but the job `following`, whose place in its rate it keeps)."""
@@ -142,7 +156,7 @@ class Lanes:
             if one.waiting and name not in paused
         ]
         heapq.heapify(order)
-        skipped: list[tuple[_Organization, tuple[int, int, Turn]]] = []
+        skipped: list[tuple[_Organization, Entry]] = []
         while order and len(taken) < free:
             _, _, name = heapq.heappop(order)
             organization = self._organizations[name]
@@ -159,33 +173,35 @@ class Lanes:
 
     # -- inside
 
-    def _queue(self, turn: Turn, arrival: int | None = None) -> None:
-        name = turn.organization_id
+    def _put_aside(self, until_ms: int, entry: Entry) -> None:
+        heapq.heappush(self._aside, (until_ms, entry[2], entry))
+
+    def _queue(self, entry: Entry) -> None:
+        name = entry[3].organization_id
         organization = self._organizations.get(name)
         if organization is None:
             weight = max(self.limits.weights.get(name, 1.0), 0.001)
             # whoever comes new has not been waiting: it starts level with the others
             organization = self._organizations[name] = _Organization(weight, served=self._floor)
-        entry = (turn.priority, self._arrival if arrival is None else arrival, turn)
         heapq.heappush(organization.waiting, entry)
 
     def _return(self, now_ms: int) -> None:
         """Those whose time has come go back among the others."""
         while self._aside and self._aside[0][0] <= now_ms:
-            _, arrival, turn = heapq.heappop(self._aside)
-            if self._turns.get(turn.key) is turn:
-                self._queue(turn, arrival)
+            _, _, entry = heapq.heappop(self._aside)
+            if self._turns.get(entry[3].key) is entry[3]:
+                self._queue(entry)
 
     def _next(
         self,
         organization: _Organization,
         now_ms: int,
-        skipped: list[tuple[_Organization, tuple[int, int, Turn]]],
+        skipped: list[tuple[_Organization, Entry]],
     ) -> Turn | None:
         """The organization's next turn that may start now; one that may not yet waits aside."""
         while organization.waiting:
             entry = heapq.heappop(organization.waiting)
-            turn = entry[2]
+            turn = entry[3]
             if self._turns.get(turn.key) is not turn or turn.key in self._running:
                 continue  # withdrawn, or offered anew meanwhile
             if self._of_kind.get(turn.kind, 0) >= self.limits.batch_of_kind.get(turn.kind, 1 << 30):
@@ -195,7 +211,7 @@ class Lanes:
             if slot_ms <= now_ms:
                 return turn
             self._reserved[turn.job_id] = slot_ms
-            heapq.heappush(self._aside, (slot_ms, entry[1], turn))
+            self._put_aside(slot_ms, entry)
         return None
 
     def _slot(self, session_id: str | None, now_ms: int) -> int:

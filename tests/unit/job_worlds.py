@@ -83,8 +83,8 @@ class Record:
     headers: Sequence[Header] = ()
 
 
-Engine = Callable[[Job, int], Answer | float]
-"""What the agent engine does with an attempt: it answers at once, or after so many ms it answers done."""
+Engine = Callable[[Job, int], Answer | float | tuple[float, Answer]]
+"""What the agent engine does with an attempt: answers at once, or after so many ms (done, if no more)."""
 
 
 def willing(job: Job, attempt: int) -> Answer | float:
@@ -247,7 +247,7 @@ class Worker:
         self.waits: list[tuple[int, asyncio.Future[None]]] = []
         clocks = Clocks(lambda: world.now_ms / 1000, lambda: world.now_ms)
         self.lanes = Lanes(Limits(concurrency=concurrency, rate_per_s=rate_per_s))
-        self.book = JobBook(self, self.lanes, spacing_ms=spacing_ms)
+        self.book = JobBook(self, self.lanes, clocks.wall_ms, spacing_ms=spacing_ms)
         self.calls = Calls({"inbound_turn": self}, lambda: None)
         self.executor = Executor(self.book, self.calls, self, self, self, clocks, self.rules)
         self.intake = JobIntake(
@@ -303,10 +303,12 @@ class Worker:
         try:
             answer = world.engine(job, attempt)
             if isinstance(answer, int | float):
+                answer = (answer, Done())
+            if isinstance(answer, tuple):
                 until: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self.waits.append((world.now_ms + int(answer), until))
+                self.waits.append((world.now_ms + int(answer[0]), until))
                 await until
-                return Done()
+                return answer[1]
             return answer
         finally:
             if contact in world.running:
