@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from ops.commands import demo, doctor, engine, processes, produce, stack, sweep, why
+from ops.commands import demo, dlq, doctor, engine, processes, produce, stack, sweep, why
 from ops.errors import exit_code_of
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
+app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
 
 
 def main() -> None:

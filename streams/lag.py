@@ -30,7 +30,7 @@ ANSWER_S: Final = 10.0
 
 Answer = TypeVar("Answer")
 
-_PASSING: Final = frozenset(
+PASSING: Final = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -39,6 +39,7 @@ _PASSING: Final = frozenset(
         KafkaError.NOT_LEADER_FOR_PARTITION,
     }
 )
+"""Errors of a coordinator or leader that is only just moving: ask again."""
 
 
 class LagUnknown(RajadaError):
@@ -128,6 +129,6 @@ class Lags:
                 return ask()
             except KafkaException as error:
                 what = error.args[0]
-                if what.code() not in _PASSING or time.monotonic() > deadline:
+                if what.code() not in PASSING or time.monotonic() > deadline:
                     raise LagUnknown(f"Kafka at {self._bootstrap} does not answer: {what.str()}") from error
             time.sleep(0.1)

@@ -43,6 +43,8 @@ class Copy:
     key: bytes | None
     value: bytes | None
     headers: Sequence[Header]
+    at_ms: int = 0
+    """The record's timestamp, Unix ms; 0 = when it is written."""
 
 
 @dataclass(frozen=True, slots=True)

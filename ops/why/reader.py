@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ops.errors import Unreachable
+from streams.lag import PASSING
 
 ANSWER_S: Final = 10.0
+
+Answer = TypeVar("Answer")
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -51,29 +55,43 @@ class TopicReader:
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """The first offset of a partition, and the one after its last."""
-        try:
-            start, end = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), ANSWER_S)
-        except KafkaException as error:
-            raise self._away(error.args[0]) from error
+        where = TopicPartition(topic, partition)
+        start, end = self._patiently(lambda: self._consumer.get_watermark_offsets(where, ANSWER_S))
         return start, end
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """By partition the offset after its last record."""
+        return {partition: self.bounds(topic, partition)[1] for partition in self.partitions(topic)}
 
     def since(self, topic: str, at_ms: int) -> dict[int, int]:
         """By partition the first offset written at or after a moment; partitions without one are left out."""
         asked = [TopicPartition(topic, partition, at_ms) for partition in self.partitions(topic)]
-        try:
-            found = self._consumer.offsets_for_times(asked, ANSWER_S)
-        except KafkaException as error:
-            raise self._away(error.args[0]) from error
+        found = self._patiently(lambda: self._consumer.offsets_for_times(asked, ANSWER_S))
         return {one.partition: one.offset for one in found if one.offset >= 0}
 
-    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], deadline: float) -> Iterator[Message]:
-        """The records of [start, end) of each partition, in order; ends at the monotonic deadline."""
+    def read(
+        self,
+        topic: str,
+        ranges: Mapping[int, tuple[int, int]],
+        deadline: float = math.inf,
+        stall_s: float = math.inf,
+    ) -> Iterator[Message]:
+        """The records of [start, end) of each partition, in order.
+
+        Ends at the monotonic deadline, though not all was read. Unreachable when nothing comes for `stall_s`.
+        """
         left = {partition: end for partition, (start, end) in ranges.items() if start < end}
         if not left:
             return
         self._consumer.assign([TopicPartition(topic, one, ranges[one][0]) for one in left])
+        came = time.monotonic()
         while left and time.monotonic() < deadline:
-            for message in self._consumer.consume(1_000, 0.2):
+            messages = self._consumer.consume(1_000, 0.2)
+            if messages:
+                came = time.monotonic()
+            elif time.monotonic() - came > stall_s:
+                raise Unreachable(f"Kafka at {self._bootstrap} gives no record for {stall_s:.0f} s")
+            for message in messages:
                 partition, error = message.partition() or 0, message.error()
                 if error is not None:
                     if error.code() != KafkaError._PARTITION_EOF:
@@ -86,6 +104,17 @@ class TopicReader:
                     if (message.offset() or 0) >= left[partition] - 1:
                         del left[partition]
         self._consumer.unassign()
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        """The answer, asked for again while a leader is only just moving."""
+        deadline = time.monotonic() + ANSWER_S
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                if error.args[0].code() not in PASSING or time.monotonic() > deadline:
+                    raise self._away(error.args[0]) from error
+            time.sleep(0.1)
 
     def _away(self, error: KafkaError) -> Unreachable:
         return Unreachable(f"Kafka at {self._bootstrap} does not answer: {error.str()}")
