@@ -198,6 +198,10 @@ class Settings(BaseSettings):
     # -- alerts
     language: Language = "pt-BR"
     """In which language alerts are written."""
+    alerts_every_s: float = Field(default=60.0, gt=0)
+    """How often a sink compares the alerts with what is wrong, one sink at a time."""
+    dead_letters_alarm: int = Field(default=10_000, ge=1)
+    """So many dead letters that nobody has dealt with are an alarm."""
 
     # -- the agent engine that answers (docs/agent-engine.md)
     agent_engine_url: Annotated[str | None, BeforeValidator(_web_address)] = Field(

@@ -174,9 +174,9 @@ def publisher_gap(slot: str, since: str, language: Language = DEFAULT) -> Alert:
     return _alert("publisher_gap", language, [Fact("slot", slot), Fact("since", since)], None)
 
 
-def dead_letters_large(topic: str, megabytes: int, language: Language = DEFAULT) -> Alert:
-    """The topic of the dead letters, which nothing ever empties, has grown over its limit."""
-    return _alert("dead_letters_large", language, [Fact("topic", topic), Fact("megabytes", megabytes)], None)
+def dead_letters_large(topic: str, letters: int, language: Language = DEFAULT) -> Alert:
+    """So many dead letters of a topic have been neither requeued nor dropped."""
+    return _alert("dead_letters_large", language, [Fact("topic", topic), Fact("letters", letters)], None)
 
 
 def outcome_dead(reason: str, place: str, error: str | None, language: Language = DEFAULT) -> Alert:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 import psycopg
@@ -12,7 +12,8 @@ from psycopg import errors
 from db.pool import is_away
 from db.queries import load
 from sinks.offsets import Database
-from sinks.rows import AlertRow
+from sinks.raised import alert_of
+from sinks.rows import AlertRow, TroubleRow, as_json
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +32,15 @@ def raise_alerts(database: Database, alerts: Iterable[AlertRow]) -> None:
             _raise_for_platform(database, alert)
         except psycopg.Error as error:
             _unless_away(error, alert)
+
+
+def note_conditions(database: Database, conditions: Sequence[TroubleRow]) -> list[AlertRow]:
+    """Note conditions that last inside the running transaction; returns the alerts of those that are new."""
+    if not conditions:
+        return []
+    told = database.execute(load("sink_conditions"), {"rows": as_json(conditions)}).fetchall()
+    owners = {str(name): owner for name, owner in told if name is not None}
+    return [replace(alert_of(row), organization_id=owners[row.id]) for row in conditions if row.id in owners]
 
 
 def _raise_for_platform(database: Database, alert: AlertRow) -> None:

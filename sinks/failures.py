@@ -18,6 +18,10 @@ class Unavailable(RajadaError):
     """Postgres or Kafka can't take anything now; the message is the reason that is told. Wait and retry."""
 
 
+class PostgresAway(Unavailable):
+    """It is Postgres that can't take anything: told to the platform when it is back."""
+
+
 class Refused(RajadaError):
     """Postgres refused these rows and would again; a smaller batch finds which one is to blame."""
 
@@ -35,18 +39,18 @@ class PositionMoved(RajadaError):
     """Another sink applied these offsets; nothing of the batch was written. Read the position anew."""
 
 
-def verdict(error: psycopg.Error) -> Unavailable | Refused:
+def verdict(error: psycopg.Error) -> PostgresAway | Refused:
     """What an error of Postgres means for a batch whose transaction it ended.
 
     A schema that lacks something, a missing right, a read-only standby are not the rows' fault: waiting
     loses nothing, dead letters by the thousand would bury the cause.
     """
     if is_away(error):
-        return Unavailable(f"Postgres is away ({_named(error)})")
+        return PostgresAway(f"Postgres is away ({_named(error)})")
     blamed = error.sqlstate is None or error.sqlstate.startswith(_BLAMES_ROWS)
     if blamed and not isinstance(error, psycopg.InterfaceError):
         return Refused(error)
-    return Unavailable(f"Postgres can't take outcomes ({_named(error)}): {_hint(error)}")
+    return PostgresAway(f"Postgres can't take outcomes ({_named(error)}): {_hint(error)}")
 
 
 def _named(error: psycopg.Error) -> str:

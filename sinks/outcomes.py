@@ -19,9 +19,11 @@ from schemas.errors import BadAvro, NotAvro, Undecodable, UnknownSchema
 from schemas.topic_names import DEAD, OUTCOMES, PARKING
 from settings import Language, Settings
 from sinks.batch import End, Record, Taken
-from sinks.failures import PositionMoved, Refused, Unavailable
+from sinks.failures import PositionMoved, PostgresAway, Refused, Unavailable
 from sinks.intake import Intake
 from sinks.letters import Dead, Graveyard, dead_outcome
+from sinks.outage import Outage, database_was_away
+from sinks.passes import Passes
 from sinks.rows import TroubleRow
 from sinks.writer import Writer
 
@@ -66,6 +68,10 @@ def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event
         topic=topic,
         session_timeout_s=settings.session_timeout_s,
     )
+    passes = threading.Thread(
+        target=Passes(url, bootstrap, settings).run, args=(stop,), name="alerts", daemon=True
+    )
+    passes.start()
     try:
         with Writer(url) as writer:
             graveyard = Graveyard(bootstrap, topic=settings.topic(DEAD), parking=settings.topic(PARKING))
@@ -99,6 +105,7 @@ class _Sink:
         """What was buried and is yet to be told, with the offset that moves past it."""
         self._wait_s = FIRST_WAIT_S
         self._failed = False
+        self._outage = Outage()
         self._settled_at = 0.0
         self._said: tuple[str, str] | None = None
 
@@ -112,6 +119,7 @@ class _Sink:
                 self._forget()
             except Unavailable as away:
                 self._forget()
+                self._outage.seen(time.monotonic(), isinstance(away, PostgresAway))
                 self._wait(str(away))
 
     def _step(self) -> None:
@@ -228,6 +236,8 @@ class _Sink:
 
     def _well(self) -> None:
         """All is written that came, or nothing came."""
+        if (away_s := self._outage.over(time.monotonic())) is not None:
+            self._writer.tell([database_was_away(away_s, self._language)])
         self._failed = False
         self._wait_s = FIRST_WAIT_S
         if self._say("ready"):

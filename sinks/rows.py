@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 from msgspec import Struct
@@ -115,6 +116,8 @@ class AlertRow:
     ref_kind: str | None
     ref_id: str | None
     occurrences: int
+    since: datetime | None = None
+    """Since when it lasts; None = now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from db.pool import conninfo_for
 from db.queries import load
 from schemas.records import Outcome
 from sinks import raised
-from sinks.alerts import raise_alerts
+from sinks.alerts import note_conditions, raise_alerts
 from sinks.apply import rows_of
 from sinks.batch import Taken, moves_of
-from sinks.failures import Unavailable, verdict
+from sinks.failures import PostgresAway, Unavailable, verdict
 from sinks.offsets import Database, advance, read_positions
 from sinks.rows import AlertRow, Rows, TroubleRow, as_json
 
@@ -65,7 +65,7 @@ class Writer:
             return read_positions(self._connected(), topic_id, topic, partitions)
         except psycopg.Error as error:
             self._drop()
-            raise Unavailable(str(verdict(error))) from error
+            raise PostgresAway(str(verdict(error))) from error
 
     def write(
         self,
@@ -100,6 +100,16 @@ class Writer:
             raise meaning from error
         return {move.partition: move.next for move in moves}
 
+    def tell(self, conditions: Sequence[TroubleRow]) -> None:
+        """Write what the sink itself has to tell, without a batch; raises PostgresAway."""
+        try:
+            database = self._connected()
+            with database.transaction():
+                raise_alerts(database, raised.counted(note_conditions(database, conditions)))
+        except psycopg.Error as error:
+            self._drop()
+            raise PostgresAway(str(verdict(error))) from error
+
     def check(self) -> None:
         """Now and then while there is nothing to write: is Postgres there? Raises Unavailable."""
         if time.monotonic() < self._check_at:
@@ -108,7 +118,7 @@ class Writer:
             self._connected().execute("SELECT")
         except psycopg.Error as error:
             self._drop()
-            raise Unavailable(str(verdict(error))) from error
+            raise PostgresAway(str(verdict(error))) from error
         self._check_at = time.monotonic() + CHECK_EVERY_S
 
     def upkeep(self) -> None:
@@ -178,12 +188,3 @@ def _alerts(
     if cures := raised.cures_of(outcomes):
         database.execute(load("sink_cures"), {"rows": as_json(cures)})
     return raised.counted(alerts)
-
-
-def note_conditions(database: Database, conditions: Sequence[TroubleRow]) -> list[AlertRow]:
-    """Note conditions that last; returns the alerts of those that are new."""
-    if not conditions:
-        return []
-    told = database.execute(load("sink_conditions"), {"rows": as_json(conditions)}).fetchall()
-    new = {str(name) for (name,) in told if name is not None}
-    return [raised.alert_of(row) for row in conditions if row.id in new]

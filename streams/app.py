@@ -16,6 +16,7 @@ import faust
 import structlog
 
 import status
+from db.leases import new_holder
 from db.pool import async_pool
 from logs import configure_logging, logging_config
 from settings import Settings
@@ -29,6 +30,7 @@ from streams.flush import Flusher
 from streams.forget import forget_idle
 from streams.handlers.http import HttpClient
 from streams.handlers.inbound_turn import InboundTurn
+from streams.health import Health, conditions
 from streams.job_runner import JobRunner
 from streams.lengths import WindowLengths
 from streams.meter import tell
@@ -116,9 +118,10 @@ class Worker:
         self._written = SinkProgress(self._pool, outcomes)
         self._clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)
         outbox = _Outbox(app, settings)
+        decider = DatabaseDecider(FactReader(self._pool), settings, self._clocks.wall_ms)
         self._flusher = Flusher(
             self._contacts,
-            DatabaseDecider(FactReader(self._pool), settings, self._clocks.wall_ms),
+            decider,
             OriginalRecords(bootstrap, source_name),
             outbox,
             self._source,
@@ -126,6 +129,7 @@ class Worker:
             retry_delay_ms=settings.retry_delay_ms,
             max_wait_ms=settings.max_wait_ms,
             run_by=settings.jobs_run_by,
+            language=settings.language,
             written_below=self._written.written_below,
             on_state=_report,
         )
@@ -138,9 +142,13 @@ class Worker:
             taken=self._flusher.taken,
             on_window=self._flusher.on_window,
             on_progress=self._flusher.on_progress,
+            newest_ms=self._flusher.newest_ms,
             wall_ms=self._clocks.wall_ms,
+            language=settings.language,
         )
         self._sweep = SweepRounds(settings.database(), bootstrap, settings)
+        looks = conditions(decider.skew, self._sweep, settings.language)
+        self._health = Health(looks, outbox, self._clocks.wall_ms, new_holder())
         self._http = HttpClient(settings.ca_file)
         turns = InboundTurn(self._http, settings)
         self._jobs = JobRunner(
@@ -192,6 +200,7 @@ class Worker:
             forget_idle(self._contacts, self._written.written_below, self._clocks.wall_ms),
             coexistence.watch(self._pool, self._settings),
             self._sweep.run(),
+            self._health.run(),
             tell(self._collector.counts, self._flusher.tally, self._told),
             *self._jobs.background(),
         )

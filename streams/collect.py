@@ -11,6 +11,7 @@ from aiokafka.partitioner import murmur2
 
 from schemas.codec import encode_outcome
 from schemas.dead import Cause, Header
+from settings import Language
 from streams import topics
 from streams.burial import bury, graves
 from streams.closing import invalid_payload_outcome
@@ -46,7 +47,7 @@ class Collector:
     """Takes in batches of one partition each, in order.
 
     `on_window(key, partition, window)` is told of every window that opens or fills up,
-    `on_progress(partition, ms)` of the newest event time.
+    `on_progress(partition, ms)` of the newest event time, and `newest_ms(partition)` tells that again.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class Collector:
         taken: Container[str],
         on_window: Callable[[bytes, int, Window], None],
         on_progress: Callable[[int, int], None],
+        newest_ms: Callable[[int], int],
         wall_ms: Callable[[], int],
+        language: Language = "pt-BR",
     ) -> None:
         self._contacts = contacts
         self._lengths = lengths
@@ -70,7 +73,9 @@ class Collector:
         self._taken = taken
         self._on_window = on_window
         self._on_progress = on_progress
+        self._newest_ms = newest_ms
         self._wall_ms = wall_ms
+        self._language = language
         self.counts = Counts()
 
     async def collect(self, records: Sequence[Record], partition: int) -> None:
@@ -90,9 +95,9 @@ class Collector:
         replayed = any(event.replay for event in events)
         end = await self._source.outcomes_end(partition) if replayed else 0
         topic_id = self._source.topic_id()
-        newest_ms = 0
+        newest_ms = self._newest_ms(partition)
         for event in events:
-            self._apply(event, partition, topic_id, rules, now_ms, end)
+            self._apply(event, partition, topic_id, rules, now_ms, end, newest_ms)
             newest_ms = max(newest_ms, event.time_ms)
         if events:
             self._on_progress(partition, newest_ms)
@@ -145,7 +150,7 @@ class Collector:
 
     def _bury(self, record: Record, cause: Cause, event: Event | None, now_ms: int, sends: _Sends) -> None:
         self.counts.dead += 1
-        burial = bury(record, cause, event, self._source.topic_id(), now_ms)
+        burial = bury(record, cause, event, self._source.topic_id(), now_ms, self._language)
         sends.dead.append(burial.letter)
         sends.outcomes.append(burial.outcome)
         log.warning(
@@ -174,6 +179,7 @@ class Collector:
         rules: dict[RuleKey, WindowRule],
         now_ms: int,
         outcomes_end: int,
+        newest_ms: int,
     ) -> None:
         key = event.key
         contact = self._contacts.get(key, partition)
@@ -185,7 +191,7 @@ class Collector:
             self.counts.applied_before += 1
             return
         rule = rules[_rule_key(event)]
-        what, window = take_in(contact, event, rule, self._taken, now_ms, outcomes_end)
+        what, window = take_in(contact, event, rule, self._taken, now_ms, outcomes_end, newest_ms)
         self._contacts.put(key, contact, partition)
         if what == "duplicate":
             self.counts.duplicate += 1

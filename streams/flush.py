@@ -17,6 +17,7 @@ import structlog
 
 from schemas.codec import encode_job, encode_outcome
 from schemas.records import RunBy
+from settings import Language
 from streams import topics
 from streams.agenda import Agenda, Clocks, Due
 from streams.asking import question_of
@@ -51,6 +52,7 @@ class Flusher:
         retry_delay_ms: int,
         max_wait_ms: int,
         run_by: RunBy = "lanes",
+        language: Language = "pt-BR",
         written_below: Callable[[int], int],
         on_state: Callable[[str | None], None],
     ) -> None:
@@ -63,6 +65,7 @@ class Flusher:
         self._retry_delay_ms = retry_delay_ms
         self._max_wait_ms = max_wait_ms
         self._run_by = run_by
+        self._language = language
         self._written_below = written_below
         self._on_state = on_state
         self._agenda = Agenda(contacts, source, clocks, written_below)
@@ -94,6 +97,10 @@ class Flusher:
         """Records of a partition were applied, the newest of this event time (ms)."""
         if self._agenda.applied(partition, newest_event_ms):
             self._wake.set()
+
+    def newest_ms(self, partition: int) -> int:
+        """Latest event time (ms) applied from a partition since we own it; 0 = none."""
+        return self._agenda.newest_ms(partition)
 
     # -- ownership
 
@@ -239,7 +246,7 @@ class Flusher:
         letters: list[Item] = []
         now_ms = self._clocks.wall_ms()
         for one in frozen:
-            sent = sent_of(one.key, one.window)
+            sent = sent_of(one.key, one.window, self._language)
             job = None
             if sent.job is not None:
                 job = encode_job(sent.job)

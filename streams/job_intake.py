@@ -102,7 +102,7 @@ class JobIntake:
 
     def _bury(self, record: Record, reason: str, message: str, now_ms: int) -> None:
         self._executor.tally.unreadable += 1
-        burial = bury(record, Cause("execute", reason, message), None, "", now_ms)
+        burial = bury(record, Cause("execute", reason, message), None, "", now_ms, self._rules.language)
         self._outbox.send(DEAD, [burial.letter])
         self._outbox.send(OUTCOMES, [burial.outcome])
         log.warning(

@@ -32,6 +32,8 @@ class SweepRounds:
         self._stop = threading.Event()
         self._sweeper = Sweeper(bootstrap, settings, self._stop)
         self._state = "has not begun"
+        self.held_by: str | None = None
+        """Who is behind, so that the sweep rests; None: it works."""
         self._published = self._held = self._failed = 0
 
     def told(self) -> dict[str, int | str]:
@@ -67,6 +69,7 @@ class SweepRounds:
 
     def _tell(self, done: Round) -> None:
         self._published += done.published
+        self.held_by = done.held
         if done.published:
             log.warning("swept", events=done.published, **done.by_type)
         if done.held is not None:

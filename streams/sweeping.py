@@ -85,6 +85,7 @@ class Sweeper:
         self._bootstrap = bootstrap
         self._settings = settings
         self._stop = stop
+        self._obituary = partial(outcome_of_too_large, language=settings.language)
 
     def held(self, claims: Claims) -> str | None:
         """Why nothing may be published again now; None: nothing speaks against it.
@@ -120,7 +121,7 @@ class Sweeper:
                 done.held = self._held(claims, lags)
                 if done.held is not None:
                     return
-                outlet = outlet or Outlet(self._bootstrap, self._settings, obituary=outcome_of_too_large)
+                outlet = outlet or Outlet(self._bootstrap, self._settings, obituary=self._obituary)
                 rows = claims.next_page()
                 if not rows:
                     done.ended = True

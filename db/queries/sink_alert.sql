@@ -1,7 +1,8 @@
 -- Count up the newest open inbox item of an organization, kind and title, or open one. Acknowledged and
 -- resolved items do not count. The caller holds the lock of sink_alert_lock.
 -- Parameters: organization_id uuid (null = the platform), kind, title, body, ref_kind text, ref_id uuid,
--- occurrences bigint. No rows. All times are the transaction's, as that of the row that died with it.
+-- occurrences bigint, since timestamptz (since when it lasts; null = now). No rows. All other times are the
+-- transaction's, as that of the row that died with it.
 WITH newest AS (
     SELECT i.id
     FROM agent_inbox_items i
@@ -27,5 +28,5 @@ INSERT INTO agent_inbox_items (
 )
 SELECT
     gen_random_uuid(), %(organization_id)s::uuid, %(kind)s, 'critical', %(title)s, %(body)s, %(ref_kind)s,
-    %(ref_id)s::uuid, 'open', %(occurrences)s, now(), now()
+    %(ref_id)s::uuid, 'open', %(occurrences)s, coalesce(%(since)s::timestamptz, now()), now()
 WHERE NOT EXISTS (SELECT FROM counted)

@@ -17,6 +17,8 @@ topics = typer.Typer(help="Make the topics, or check them against what they must
 
 def relay() -> None:
     """Publish the event log from Postgres to Kafka, until SIGTERM or Ctrl-C."""
+    from functools import partial
+
     from db.relay import run_relay
     from ops.endpoints import bootstrap_of, database_of
     from streams.unpublished import outcome_of_too_large
@@ -27,7 +29,7 @@ def relay() -> None:
         bootstrap_of(settings),
         settings,
         _stopped_by_signals(),
-        obituary=outcome_of_too_large,
+        obituary=partial(outcome_of_too_large, language=settings.language),
     )
 
 
