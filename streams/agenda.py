@@ -99,6 +99,10 @@ class Agenda:
         self._newest_ms[partition] = max(self._newest_ms.get(partition, 0), newest_event_ms)
         return bool(self._held.get(partition))
 
+    def newest_ms(self, partition: int) -> int:
+        """Latest event time applied from a partition since it was taken over; 0 = none."""
+        return self._newest_ms.get(partition, 0)
+
     def next_due(self) -> float | None:
         """When the next timer is due (s, monotonic); None = none is set."""
         return self._timers.next_due()
@@ -162,6 +166,6 @@ class Agenda:
     def _progress(self, partition: int) -> Progress:
         return Progress(
             self._source.applied(partition),
-            self._newest_ms.get(partition, 0),
+            self.newest_ms(partition),
             self._written_below(partition),
         )

@@ -41,8 +41,13 @@ def take_in(
     taken: Container[str],
     now_ms: int,
     outcomes_end: int = 0,
+    newest_ms: int = 0,
 ) -> tuple[Taken, Window | None]:
     """Put an event into its window; `rule` counts when it opens one, `taken` are the windows being decided.
+
+    `newest_ms` is the latest event time applied from the partition before this event: a window whose deadline
+    lies below it is over, whether it was decided already or only will be. So the log alone says where a late
+    event goes, not the size of the batches in which it is read.
 
     An event that the contact has seen, or that any of its windows holds, changes nothing, whatever its
     replay number (spec/dispatch.md, step 2 and Replays). `outcomes_end` is the end of the partition's
@@ -62,7 +67,7 @@ def take_in(
         event.replay,
         event.attempts,
     )
-    window = _window_for(contact, event, taken)
+    window = _window_for(contact, event, taken, newest_ms)
     after_offset = outcomes_end if event.replay and not event.again else -1
     if window is not None:
         window.events.append(member)
@@ -97,15 +102,16 @@ def _holds(contact: Contact, event: Event) -> bool:
     return False
 
 
-def _window_for(contact: Contact, event: Event, taken: Container[str]) -> Window | None:
+def _window_for(contact: Contact, event: Event, taken: Container[str], newest_ms: int) -> Window | None:
     """The oldest window of the event's conversation that still takes it."""
     if event.again:
         return None
+    reached_ms = max(event.time_ms, newest_ms)
     for window in contact.windows:
         if (
             window.conversation_id == event.conversation_id
             and window.state in ("open", "media")
-            and event.time_ms <= accepts_until(window)
+            and reached_ms <= accepts_until(window)
             and window.length_ms > 0
             and len(window.events) < window.max_events
             and not window.again

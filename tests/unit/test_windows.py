@@ -67,6 +67,16 @@ def test_a_late_event_joins_the_window_its_time_belongs_to_while_it_is_open() ->
     assert shape(put(Contact("t"), 0, 9_000, 4_000)) == [[0, 4_000], [9_000]]
 
 
+def test_a_late_event_joins_no_window_whose_deadline_the_log_has_passed() -> None:
+    """Decided already or not: in a batch of one it was, in a batch of a thousand it will be."""
+    contact = put(Contact("t"), 0, 1_000)
+    late = event("late", at=T0 + 2_000, offset=9)
+    assert take_in(contact, late, FIXED, (), T0 + 9_000, newest_ms=T0 + 8_000)[0] == "joined"
+    later = event("later", at=T0 + 2_000, offset=10)
+    assert take_in(contact, later, FIXED, (), T0 + 9_000, newest_ms=T0 + 8_001)[0] == "opened"
+    assert shape(contact) == [[0, 1_000, 2_000], [2_000]]
+
+
 def test_a_window_of_length_zero_takes_no_second_event() -> None:  # b089
     assert shape(put(Contact("t"), 0, 0, rule=WindowRule(0))) == [[0], [0]]
 

@@ -157,6 +157,7 @@ class Worker:
             taken=self.flusher.taken,
             on_window=self.flusher.on_window,
             on_progress=self.flusher.on_progress,
+            newest_ms=self.flusher.newest_ms,
             wall_ms=clocks.wall_ms,
         )
         self.flusher.own({0})
