@@ -20,8 +20,10 @@ COMMANDS: dict[str, list[str]] = {
     "relay": [*RAJADA, "relay"],
     "worker": [sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web"],
     "sink": [*RAJADA, "sink"],
+    "delays": [*RAJADA, "delays"],
 }
-NAMES = tuple(COMMANDS)
+NAMES = ("relay", "worker", "sink")
+"""What a message needs to become a job; `delays` is started by those who look at retries."""
 
 
 class Processes:
