@@ -51,13 +51,25 @@ Work = Callable[[Sequence[Record], int], Awaitable[None]]
 """What is done with a batch: its records, in log order, and the partition they all belong to."""
 
 
+def size_of(records: Sequence[Record]) -> int:
+    """Bytes of the keys and values of some records."""
+    return sum(len(record.value or b"") + len(record.key or b"") for record in records)
+
+
 def cut(
-    start: int, end: int, records: Sequence[Record], size: int
+    start: int, end: int, records: Sequence[Record], size: int, size_bytes: int
 ) -> Iterator[tuple[int, int, Sequence[Record]]]:
-    """Cut a fetched range into adjacent ranges of at most `size` records that cover it."""
-    for i in range(0, len(records), size):
+    """Cut a fetched range into adjacent ranges that cover it.
+
+    Each has at most `size` records, and at most `size_bytes` unless it has only one.
+    """
+    i = 0
+    while i < len(records):
         part = records[i : i + size]
-        stop = part[-1].offset + 1 if i + size < len(records) else end
+        while len(part) > 1 and size_of(part) > size_bytes:
+            part = part[: len(part) // 2]
+        i += len(part)
+        stop = part[-1].offset + 1 if i < len(records) else end
         yield start, stop, part
         start = stop
     if not records:

@@ -31,7 +31,7 @@ class Expected(NamedTuple):
 class Batch(Generic[P, R]):
     """One delivered range `[start, end)` of a partition; it may hold fewer records than offsets, or none."""
 
-    __slots__ = ("end", "epoch", "finished", "message", "partition", "records", "start")
+    __slots__ = ("end", "epoch", "finished", "message", "partition", "records", "size", "start")
 
     def __init__(self, partition: P, expected: Expected, end: int, records: Sequence[R]) -> None:
         self.partition = partition
@@ -39,6 +39,8 @@ class Batch(Generic[P, R]):
         self.end = end
         self.records = records
         self.finished = not records
+        self.size = 0
+        """Bytes that it holds; the ledger only carries it."""
         self.message: object = None
         """What the consumer handed to the streams for this batch; the ledger only carries it."""
 

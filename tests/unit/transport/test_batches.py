@@ -9,25 +9,32 @@ from faust.types import TP
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.transport.batches import cut, message_of
+from streams.transport.batches import cut, message_of, size_of
 
 
-def record(offset):
+def record(offset, value=None):
     return SimpleNamespace(
-        topic="t", partition=3, offset=offset, timestamp=1_700_000_000_123, key=None, value=None, headers=()
+        topic="t", partition=3, offset=offset, timestamp=1_700_000_000_123, key=None, value=value, headers=()
     )
 
 
-@given(st.lists(st.booleans(), max_size=60), st.integers(0, 5), st.integers(0, 5), st.integers(1, 7))
-def test_pieces_are_adjacent_cover_the_fetch_and_hold_their_records(exists, before, behind, size):
-    records = [record(before + i) for i, there in enumerate(exists) if there]
-    end = before + len(exists) + behind
-    pieces = list(cut(0, end, records, size))
+@given(
+    st.lists(st.none() | st.integers(0, 50), max_size=60),
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.integers(1, 7),
+    st.integers(1, 120),
+)
+def test_pieces_are_adjacent_cover_the_fetch_and_hold_their_records(sizes, before, behind, size, size_bytes):
+    records = [record(before + i, value=b"x" * n) for i, n in enumerate(sizes) if n is not None]
+    end = before + len(sizes) + behind
+    pieces = list(cut(0, end, records, size, size_bytes))
     assert [piece[0] for piece in pieces] == [0, *(piece[1] for piece in pieces[:-1])]
     assert pieces[-1][1] == end
     assert [r for piece in pieces for r in piece[2]] == records
     for start, stop, part in pieces:
         assert len(part) <= size
+        assert len(part) <= 1 or size_of(part) <= size_bytes
         assert all(start <= r.offset < stop for r in part)
 
 
