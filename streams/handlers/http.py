@@ -27,6 +27,9 @@ KEPT_BYTES: Final = 64 * 1024
 IDLE_S: Final = 4.0
 """An idle connection is given up after this: most servers do so after 5 s, and who is first matters."""
 MOST_REDIRECTS: Final = 3
+CALLS_A_POOL: Final = 4
+"""httpx looks through all connections of a pool for every request, in time that grows with their square: of
+64 calls at a time most was spent there (`python -m bench.http`). So there are many small pools."""
 
 _HEADERS: Final = {"User-Agent": "rajada", "Accept": "application/json", "Accept-Encoding": "identity"}
 _REDIRECTS: Final = frozenset({307, 308})
@@ -42,6 +45,10 @@ class Limits:
     read_s: float
     total_s: float
 
+    def as_dict(self) -> dict[str, float | None]:
+        """As httpx takes them; it knows no total."""
+        return {"connect": self.connect_s, "read": self.read_s, "write": self.read_s, "pool": None}
+
 
 class HttpClient:
     """The pool. Made anywhere, used in one event loop, closed there.
@@ -54,17 +61,8 @@ class HttpClient:
     """
 
     def __init__(self, ca_file: Path | None = None) -> None:
-        # the transport alone: a client above it would keep cookies of one turn for the next
-        self._transport = httpx.AsyncHTTPTransport(
-            verify=_trust(ca_file),
-            trust_env=False,  # no proxy: jobs carry ids of people to the one place that was named
-            limits=httpx.Limits(
-                # how many calls run at once is the executor's business
-                max_connections=None,
-                max_keepalive_connections=None,
-                keepalive_expiry=IDLE_S,
-            ),
-        )
+        self._trust = _trust(ca_file)
+        self._pools: list[_Pool] = []
 
     async def post(
         self, url: str, content: bytes, headers: Mapping[str, str], limits: Limits, *, repeatable: bool
@@ -80,7 +78,8 @@ class HttpClient:
                 server was just closing is sent once more at once, instead of costing the job an attempt.
         """
         path = _Path()
-        times = httpx.Timeout(limits.read_s, connect=limits.connect_s).as_dict()
+        pool = self._pool()
+        pool.calls += 1
         try:
             async with asyncio.timeout(limits.total_s):
                 request = httpx.Request(
@@ -88,39 +87,53 @@ class HttpClient:
                     url,
                     content=content,
                     headers={**_HEADERS, **headers},
-                    extensions={"timeout": times, "trace": path},
+                    extensions={"timeout": limits.as_dict(), "trace": path},
                 )
                 try:
-                    return await self._exchange(request)
+                    return await _exchange(pool.transport, request)
                 except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
                     if path.connected or path.answered or not repeatable:
                         raise
-                    return await self._exchange(request)
+                    return await _exchange(pool.transport, request)
         except Exception as error:
             return no_reply(error, limits, sent=path.sent)
+        finally:
+            pool.calls -= 1
 
-    async def _exchange(self, request: httpx.Request) -> Reply | NoReply:
-        """Send, follow redirects to the same place, read."""
-        for _ in range(MOST_REDIRECTS + 1):
-            response = await self._transport.handle_async_request(request)
-            try:
-                onward = _onward(request.url, response)
-                if onward is None:
-                    return await _read(response)
-            finally:
-                await response.aclose()
-            request = httpx.Request(
-                "POST",
-                onward,
-                content=request.content,
-                headers=request.headers,
-                extensions=request.extensions,
-            )
-        return NoReply(f"redirect_loop: sent on more than {MOST_REDIRECTS} times")
+    def _pool(self) -> _Pool:
+        """The first pool that has room: few calls at a time find the same connections again."""
+        for pool in self._pools:
+            if pool.calls < CALLS_A_POOL:
+                return pool
+        pool = _Pool(self._trust)
+        self._pools.append(pool)
+        return pool
 
     async def close(self) -> None:
         """Close all connections; calls under way end."""
-        await self._transport.aclose()
+        for pool in self._pools:
+            await pool.transport.aclose()
+
+
+class _Pool:
+    """Some of the connections."""
+
+    __slots__ = ("calls", "transport")
+
+    def __init__(self, trust: ssl.SSLContext) -> None:
+        # the transport alone: a client above it would keep cookies of one turn for the next
+        self.transport = httpx.AsyncHTTPTransport(
+            verify=trust,
+            trust_env=False,  # no proxy: jobs carry ids of people to the one place that was named
+            limits=httpx.Limits(
+                # how many calls run at once is the executor's business
+                max_connections=None,
+                max_keepalive_connections=None,
+                keepalive_expiry=IDLE_S,
+            ),
+        )
+        self.calls = 0
+        """Under way."""
 
 
 class _Path:
@@ -173,6 +186,22 @@ def _onward(asked: httpx.URL, response: httpx.Response) -> httpx.URL | None:
 
 def _port(url: httpx.URL) -> int | None:
     return url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+async def _exchange(transport: httpx.AsyncHTTPTransport, request: httpx.Request) -> Reply | NoReply:
+    """Send, follow redirects to the same place, read."""
+    for _ in range(MOST_REDIRECTS + 1):
+        response = await transport.handle_async_request(request)
+        try:
+            onward = _onward(request.url, response)
+            if onward is None:
+                return await _read(response)
+        finally:
+            await response.aclose()
+        request = httpx.Request(
+            "POST", onward, content=request.content, headers=request.headers, extensions=request.extensions
+        )
+    return NoReply(f"redirect_loop: sent on more than {MOST_REDIRECTS} times")
 
 
 async def _read(response: httpx.Response) -> Reply | NoReply:
