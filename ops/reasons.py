@@ -123,6 +123,64 @@ REASONS: Final[Mapping[str, Reason]] = {
         "The payload's contact is not in the organization; it was looked for several times.",
         "Was the contact deleted or merged? Answer by hand.",
     ),
+    # -- what a handler says of a job (docs/agent-engine.md)
+    "no_engine": Reason(
+        "no agent engine is named",
+        "There is nobody to hand turns to: they are held, and go on by themselves when the worker knows one.",
+        "Set AGENT_ENGINE_URL and start the worker anew.",
+    ),
+    "engine": Reason("the agent engine's decision", "The engine answered with this reason of its own."),
+    "bad_decision": Reason(
+        "a decision that can't be understood",
+        "The engine's answer names a decision, but none of done, retry and cancelled.",
+        "Correct the engine's answer (docs/agent-engine.md).",
+    ),
+    "bad_payload": Reason(
+        "the job's payload is no JSON object",
+        "The job's record was written by another program, and wrongly.",
+        "Find out who writes to dispatch.jobs.",
+    ),
+    "timeout": Reason(
+        "no whole answer in time",
+        "The call took longer than AGENT_ENGINE_TIMEOUT_S and was broken off.",
+        "Is the engine overloaded? Raise the setting if turns may take so long.",
+    ),
+    "read_timeout": Reason(
+        "silent for too long",
+        "Nothing came from the server within AGENT_ENGINE_READ_TIMEOUT_S.",
+        "Is the engine overloaded? Raise the setting if turns may take so long.",
+    ),
+    "write_timeout": Reason("the request was not taken in time", "The server did not read what was sent."),
+    "connect_timeout": Reason(
+        "no connection in time",
+        "The server did not take a connection within AGENT_ENGINE_CONNECT_TIMEOUT_S.",
+        "Is it overloaded, or is a firewall between?",
+    ),
+    "connection_refused": Reason(
+        "nobody listens there", "No server takes connections there.", "Start it, or correct its address."
+    ),
+    "connect_failed": Reason("no connection", "No connection to the server could be made."),
+    "name_unknown": Reason(
+        "the server's name is unknown", "Its name could not be resolved.", "Correct the address, or the DNS."
+    ),
+    "certificate": Reason(
+        "the server's certificate is not trusted",
+        "It is of an unknown authority, of another name, or out of date.",
+        "Mend the certificate, or name its authority in RAJADA_CA_FILE.",
+    ),
+    "tls": Reason("no TLS connection", "The handshake failed.", "Does the server speak HTTPS on that port?"),
+    "disconnected": Reason("the connection broke", "It broke before the answer was whole."),
+    "broken_answer": Reason("an answer that is no HTTP", "It was broken off or is no HTTP at all."),
+    "unreadable_answer": Reason(
+        "an encoded answer",
+        "The body is compressed in a way that can't be read, though plain was asked for.",
+        "Let the server heed Accept-Encoding.",
+    ),
+    "redirect_loop": Reason(
+        "sent on again and again", "Each answer was a redirect to the same server.", "Correct the address."
+    ),
+    "not_sent": Reason("the request could not be sent", "The HTTP library refused it."),
+    "internal_error": Reason("an error of ours", "A handler failed; the worker's log has the details."),
     # -- what ends a job
     "merged": Reason(
         "merged into a newer turn",
@@ -153,11 +211,23 @@ STATES: Final[Mapping[str, str]] = {
 """Of a job."""
 
 
+_STEPS: Final = frozenset({"retry", "dead", "held", "vetoed", "cancelled"})
+"""Before the reason in a job's outcome: what was done for it."""
+
+
 def reason(name: str) -> Reason:
     """The reason of that name; one that is not in the catalogue is told by its name."""
     known = REASONS.get(name) or REASONS.get(name.partition(":")[0])
     if known is not None:
         return known
+    step, _, rest = name.partition(":")
+    if step in _STEPS and rest:
+        return reason(rest)
+    if step.startswith("http_"):
+        return Reason(
+            f"the server answered {step.removeprefix('http_')}",
+            "What that does to a job is told in docs/agent-engine.md.",
+        )
     if name.startswith("sqlstate_"):
         return Reason(
             f"Postgres error {name.removeprefix('sqlstate_')}",
