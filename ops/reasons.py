@@ -181,6 +181,58 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "not_sent": Reason("the request could not be sent", "The HTTP library refused it."),
     "internal_error": Reason("an error of ours", "A handler failed; the worker's log has the details."),
+    # -- what the executor, its intake and the delay topics find
+    "worker_lost": Reason(
+        "the worker died during the call",
+        "Whether the call took effect is unknown: the attempt is spent, the next one has the same key.",
+        "Does it happen to one job again and again? Then look at what that job makes the worker do.",
+    ),
+    "session_not_working": Reason(
+        "the channel session does not work",
+        "Its status is not WORKING: looked at again after 30 s, doubling to 10 min; no attempt is spent.",
+        "Connect the number again; then the jobs go on by themselves, or at once by a `run_now`.",
+    ),
+    "out_of_credit": Reason(
+        "out of credit for too long",
+        "The engine answered 402 until 6 h after the job was made.",
+        "Top the credit up, then requeue the dead letter.",
+    ),
+    "unknown_outcome": Reason(
+        "nobody knows whether it was sent",
+        "The worker died while a group link was being sent; sending it again could reach somebody twice.",
+        "Look into the conversation, then release or cancel it (GROUP_LINK_ON_UNKNOWN=resend never holds).",
+    ),
+    "unknown_kind": Reason(
+        "a kind of job without a handler",
+        "This version has no handler for the job's kind.",
+        "Upgrade Rajada, or find out who writes such jobs; then requeue the dead letter.",
+    ),
+    "handler_failed": Reason(
+        "an error of ours", "A handler raised instead of answering; the worker's log has the details."
+    ),
+    "no_reason_given": Reason("no reason given", "The other side said no and not why."),
+    "other": Reason("another reason", "What was said is no code of ours: the job's last error tells it."),
+    "no_key": Reason(
+        "a job without a key", "The record on `dispatch.jobs` names no contact.", "Find out who writes there."
+    ),
+    "no_value": Reason(
+        "a job without a value", "The record on `dispatch.jobs` is empty.", "Find out who writes there."
+    ),
+    "undecodable": Reason(
+        "a job or command that can't be read",
+        "The record's bytes are none of ours.",
+        "Find out who writes to dispatch.jobs or dispatch.control.",
+    ),
+    "due_at_unreadable": Reason(
+        "delayed until nobody knows when",
+        "The record came to a delay topic without a readable header `due-at`.",
+        "Requeue the dead letter: the job then runs at once.",
+    ),
+    "too_large_to_delay": Reason(
+        "too large for the next topic",
+        "The record is larger than the next topic's max.message.bytes.",
+        "Raise it (`rajada topics check` tells which differ), then requeue the dead letter.",
+    ),
     # -- what ends a job
     "merged": Reason(
         "merged into a newer turn",
@@ -193,6 +245,25 @@ REASONS: Final[Mapping[str, Reason]] = {
 }
 """By name. Those that carry an id (`merged:<job>`) or an SQLSTATE (`sqlstate_23514`) go by their start."""
 
+STEPS: Final[Mapping[str, Reason]] = {
+    "done": Reason("answered", "The handler says that the job is done."),
+    "retry": Reason("is tried again", "Its next record waits in the delay topics."),
+    "dead": Reason("given up", "Its record is in `dispatch.dead`, and an alert is open.", "Requeue it."),
+    "held": Reason("held", "It waits until it is released, and spends nothing.", "Release it."),
+    "vetoed": Reason("vetoed", "The handler says never: 409, 410 or `cancelled`. Nobody is alarmed."),
+    "cancelled": Reason("cancelled", "A person ordered it; a call that was under way was broken off."),
+    "released": Reason("released", "It is in its lane again."),
+    "run_now": Reason("is run now", "Whatever it waited for, it is in its lane again, before others."),
+    "requeued": Reason("requeued", "A dead job was taken up again, with no attempt spent."),
+    "handed_back": Reason(
+        "handed back", "The worker stopped gracefully before the answer came: the attempt is given back."
+    ),
+    "awaited": Reason("the order waits", "The job isn't there yet; within a day the order waits for it."),
+    "noted": Reason("the order is noted", "The job runs: it is held or not when this attempt has ended."),
+    "refused": Reason("the order is refused", "It means nothing in the job's state, which the trace tells."),
+}
+"""What was done with a job, in its outcomes: before the reason (`retry:http_503`) or alone."""
+
 WARNINGS: Final[Mapping[str, str]] = {
     "followup_unreadable": "whether a follow-up answers could not be read: the AI answers",
     "eligibility_unreadable": "whether the AI may answer could not be read: it does",
@@ -200,6 +271,9 @@ WARNINGS: Final[Mapping[str, str]] = {
     "starving_conversation": "newer messages kept coming: answered all the same",
 }
 """What a decision went on without."""
+
+_ORDERS: Final = frozenset({"awaited", "noted", "refused"})
+"""Steps that name the order, not a reason."""
 
 STATES: Final[Mapping[str, str]] = {
     "pending": "waits",
@@ -211,17 +285,15 @@ STATES: Final[Mapping[str, str]] = {
 """Of a job."""
 
 
-_STEPS: Final = frozenset({"retry", "dead", "held", "vetoed", "cancelled"})
-"""Before the reason in a job's outcome: what was done for it."""
-
-
 def reason(name: str) -> Reason:
     """The reason of that name; one that is not in the catalogue is told by its name."""
-    known = REASONS.get(name) or REASONS.get(name.partition(":")[0])
+    step, _, rest = name.partition(":")
+    known = REASONS.get(name) or STEPS.get(name) or REASONS.get(step)
     if known is not None:
         return known
-    step, _, rest = name.partition(":")
-    if step in _STEPS and rest:
+    if step in _ORDERS:
+        return STEPS[step]
+    if step in STEPS and rest:
         return reason(rest)
     if step.startswith("http_"):
         return Reason(
@@ -241,6 +313,8 @@ def as_markdown() -> str:
     """The catalogue as the table of docs/reasons.md."""
     lines = ["| reason | in words | what it means | what to do |", "| --- | --- | --- | --- |"]
     lines += [f"| `{name}` | {one.title} | {one.meaning} | {one.advice} |" for name, one in REASONS.items()]
+    lines += ["", "| step of a job | in words | what it means | what to do |", "| --- | --- | --- | --- |"]
+    lines += [f"| `{name}` | {one.title} | {one.meaning} | {one.advice} |" for name, one in STEPS.items()]
     lines += ["", "| warning | what it means |", "| --- | --- |"]
     lines += [f"| `{name}` | {words} |" for name, words in WARNINGS.items()]
     return "\n".join(lines) + "\n"
