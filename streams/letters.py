@@ -89,7 +89,7 @@ class Letter:
         """The headers as text; of several of one name the last."""
         return {name: (value or b"").decode(errors="replace") for name, value in self.headers}
 
-    @property
+    @cached_property
     def reason(self) -> str:
         """Why it died, by name."""
         return self.told.get("reason") or "unknown"
@@ -124,7 +124,7 @@ class Letter:
         """The number of the run that sent it last; 0 = it is the original."""
         return _number(self.told.get(REPLAY)) or 0
 
-    @property
+    @cached_property
     def replays(self) -> int:
         """How often it was requeued before."""
         return replays_of(self.headers)
@@ -134,7 +134,7 @@ class Letter:
         """Whether the bytes are those that died; else they were cut or erased."""
         return ERASED not in self.told and TRUNCATED not in self.told
 
-    @property
+    @cached_property
     def job_id(self) -> str | None:
         """The job that it is about."""
         told = canonical_row_id(self.told.get("job-id"))
@@ -143,7 +143,7 @@ class Letter:
         record = self.content.record
         return record.id if isinstance(record, Job) else None
 
-    @property
+    @cached_property
     def event_id(self) -> str | None:
         """The event that it is about; of unreadable bytes the id that was made for them."""
         for name in ("event-id", "event_id"):
@@ -153,12 +153,12 @@ class Letter:
         record = self.content.record
         return canonical_row_id(record.get("id")) if isinstance(record, Mapping) else None
 
-    @property
+    @cached_property
     def about(self) -> str | None:
         """The job, else the event, that it is about."""
         return self.job_id or self.event_id
 
-    @property
+    @cached_property
     def organization_id(self) -> str | None:
         """Whose it is: as the bytes say, else as the key does."""
         if self.content.organization_id is not None:

@@ -54,7 +54,7 @@ def requeue(
     closed: Closed = False,
     all_: All = False,
     because: Because = None,
-    rate: Annotated[float, typer.Option(min=0.1, help="At most this many letters a second.")] = 2_000.0,
+    rate: Annotated[float, typer.Option(min=0.1, help="At most this many letters a second.")] = 5_000.0,
     resume: Annotated[
         int | None, typer.Option("--resume", metavar="RUN", help="Go on with an unfinished requeue.")
     ] = None,

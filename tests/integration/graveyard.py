@@ -94,11 +94,15 @@ class Graveyard:
     def bury(self, died: Iterable[Died], topic: str = DEAD) -> None:
         """Write letters."""
         for one in died:
-            origin = _Origin(
-                self.settings.topic(one.topic), one.partition, one.offset, one.timestamp, one.headers
-            )
-            self._produce(topic, one, dead_headers(origin, one.cause, time.time_ns() // 1_000_000))
+            self.bury_soon(one, topic)
         assert self.producer.flush(60) == 0
+
+    def bury_soon(self, died: Died, topic: str = DEAD) -> None:
+        """Write one, without waiting for it."""
+        origin = _Origin(
+            self.settings.topic(died.topic), died.partition, died.offset, died.timestamp, died.headers
+        )
+        self._produce(topic, died, dead_headers(origin, died.cause, time.time_ns() // 1_000_000))
 
     def _produce(self, topic: str, died: Died, headers: list[Header]) -> None:
         while True:
