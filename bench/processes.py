@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "worker": (sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web"),
     "relay": (*_RAJADA, "relay"),
     "sink": (*_RAJADA, "sink"),
+    "delays": (*_RAJADA, "delays"),
     "plain-loop": (sys.executable, "-m", "bench.plain_loop"),
 }
 """Name (as it reports its readiness) → command."""
@@ -97,6 +98,11 @@ class Process:
         """Raises NotReady when it has ended."""
         if self._process.poll() is not None:
             raise NotReady(f"{self.name} ended with code {self._process.returncode}:\n{self.tail()}")
+
+    def counted(self) -> Mapping[str, int | str]:
+        """What it has counted since it was started."""
+        counters = status.read_counters(self._status, self.name)
+        return counters.values if counters is not None else {}
 
     def usage(self) -> Usage:
         """What it has used since it was started (Linux)."""

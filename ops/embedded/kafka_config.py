@@ -25,7 +25,8 @@ def properties(port: int, controller_port: int, data: Path) -> str:
 
     One replica of everything, few internal partitions, no wait before a group's first rebalance, and short
     sessions: between the broker and its controller (a restart after kill -9 takes 6 s instead of 14), and as
-    short as a member wants (a dead worker's partitions move on soon). Topics are never made by accident.
+    short as a member wants (a dead worker's partitions move on soon); what a killed forwarder left open is
+    aborted as soon as its time is over. Topics are never made by accident.
     """
     lines = {
         "process.roles": "broker,controller",
@@ -42,6 +43,7 @@ def properties(port: int, controller_port: int, data: Path) -> str:
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",

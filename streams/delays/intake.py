@@ -61,6 +61,7 @@ class GroupIntake:
                 "fetch.message.max.bytes": 512 * 1024,
                 "queued.max.messages.kbytes": 16 * 1024,
                 "reconnect.backoff.max.ms": 2_000,
+                "log_level": 2,  # what it can't do is told here, not ten times a second by the client
                 "error_cb": self._on_error,
             }
         )

@@ -15,8 +15,8 @@ from streams.delays.records import Place, Send
 TRANSACTION_S: Final = 5.0
 """Kafka aborts the transaction of a forwarder that died after this; until then its partitions stand still."""
 INIT_S: Final = 10.0
-END_S: Final = 10.0
-"""How long the end of a transaction is asked for, before the session is given up."""
+END_S: Final = 5.0
+"""How long each step of a transaction's end is asked for, before the session is given up."""
 _REFUSALS: Final = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -48,7 +48,7 @@ class TransactionalOutlet:
                 # What a topic takes is for its own max.message.bytes to say.
                 "message.max.bytes": 64 * 1024 * 1024,
                 "reconnect.backoff.max.ms": 2_000,
-                "log_level": 3,
+                "log_level": 2,  # what it can't do is raised
             }
         )
 
