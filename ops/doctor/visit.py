@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from db.replication import Connection
+from ops.doctor.engine import engine_findings
 from ops.doctor.findings import Check, Finding, examine, fail, skipped
 from ops.doctor.kafka import connect as connect_kafka
 from ops.doctor.kafka import kafka_checks
@@ -30,7 +31,7 @@ START_POSTGRES: Final = "start it, or correct DATABASE_URL"
 def visit(settings: Settings) -> list[Finding]:
     """Look at everything; takes about ten seconds at most for each server that is away. Changes nothing."""
     kafka, bootstrap, why_not = _kafka(settings)
-    findings = machine_findings(settings) + kafka
+    findings = machine_findings(settings) + engine_findings(settings) + kafka
     try:
         url = database_of(settings)
         connection = connect_postgres(url)

@@ -61,7 +61,7 @@ class HttpClient:
     """
 
     def __init__(self, ca_file: Path | None = None) -> None:
-        self._trust = _trust(ca_file)
+        self._trust = trusted(ca_file)
         self._pools: list[_Pool] = []
 
     async def post(
@@ -158,8 +158,9 @@ class _Path:
             self.answered = True
 
 
-def _trust(ca_file: Path | None) -> ssl.SSLContext:
-    """Trusts the system's authorities, Mozilla's (a slim container has none of its own), and ours."""
+def trusted(ca_file: Path | None) -> ssl.SSLContext:
+    """Who is trusted to vouch for HTTPS servers: the system's authorities, Mozilla's (a slim container lacks
+    its own), and those of `ca_file`. Raises WrongSetting when that holds none."""
     context = httpx.create_ssl_context(trust_env=False)
     context.load_default_certs()
     if ca_file is not None:

@@ -27,6 +27,7 @@ from db.replication import Connection, drop, ensure_publication, ensure_slot
 from ops.doctor.findings import FAILED, Finding, exit_code
 from ops.doctor.visit import visit
 from ops.embedded.postgres import EmbeddedPostgres
+from ops.engine.serving import EngineBeside
 from settings import Settings
 from streams import topics
 from tests.e2e.waiting import until
@@ -36,7 +37,7 @@ AI = "ai_agent.dispatch_requested"
 
 
 @pytest.fixture
-def settings(kafka: str, database: str, prefix: str) -> Settings:
+def settings(kafka: str, database: str, prefix: str, engine: EngineBeside) -> Settings:
     """An installation with its topics, before its first start."""
     name = f"doctor_{prefix.rstrip('.')}"
     made = Settings(
@@ -45,6 +46,7 @@ def settings(kafka: str, database: str, prefix: str) -> Settings:
         topic_prefix=prefix,
         slot=name,
         publication=name,
+        agent_engine_url=engine.url,
     )
     topics.ensure_topics(kafka, made)
     return made

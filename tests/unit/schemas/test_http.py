@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
 import pytest
 
-from schemas.http import FILES, FOLDER, schema_text
+from ops.engine.scenario import Mode
+from schemas.http import FILES, FOLDER, TurnAnswer, TurnPayload, TurnRequest, schema_text
+from settings import Settings
+from streams.handlers.http import IDLE_S, KEPT_BYTES, MOST_REDIRECTS
+from streams.handlers.replies import RESULT_BYTES
+
+PAGE = (Path(__file__).parents[3] / "docs" / "agent-engine.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -14,3 +25,18 @@ def test_the_committed_schema_is_the_one_of_the_type(name: str) -> None:
 
 def test_no_schema_is_left_behind() -> None:
     assert {path.name for path in FOLDER.glob("*.json")} == FILES.keys()
+
+
+def test_the_page_names_every_field_mode_and_setting_with_its_default() -> None:
+    optional = {"event_replays", "replay_of"}
+    for described in (TurnRequest, TurnPayload, TurnAnswer):
+        for field in msgspec.structs.fields(described):
+            assert field.name in optional or re.search(f'["`]{field.name}["`]', PAGE), field.name
+    for mode in get_args(Mode):
+        assert f"`{mode}`" in PAGE, mode
+    for name, field in Settings.model_fields.items():
+        if name.startswith("agent_engine_"):
+            default = "unset" if field.default is None else f"{field.default:g}"
+            assert f"| `{name.upper()}` | {default} |" in PAGE, name
+    assert f"{KEPT_BYTES // 1024} KiB" in PAGE and f"{RESULT_BYTES // 1024} KiB" in PAGE
+    assert f"after {IDLE_S:g} s of idleness" in PAGE and MOST_REDIRECTS == 3
