@@ -143,6 +143,7 @@ async def bare(url: str, jobs: Sequence[Job], concurrency: int) -> Measure:
     async with httpx.AsyncClient(limits=limits, trust_env=False, timeout=30.0) as client:
 
         async def one(number: int) -> None:
+            """One request."""
             body, headers = asked[number]
             answer = await client.post(url, content=body, headers=headers)
             assert answer.status_code == 200, answer.text
@@ -156,6 +157,7 @@ async def handled(url: str, jobs: Sequence[Job], concurrency: int) -> Measure:
     handler = InboundTurn(client, Settings.model_validate({"agent_engine_url": url}))
 
     async def one(number: int) -> None:
+        """One turn."""
         answer = await handler.run(jobs[number], 1, ())
         assert isinstance(answer, Done), answer
 
@@ -171,6 +173,7 @@ async def _measured(one: Callable[[int], Awaitable[None]], count: int, concurren
     took: list[float] = []
 
     async def worker(upto: int) -> None:
+        """One of those that work side by side."""
         for number in numbers:
             started = time.perf_counter()
             await one(number)

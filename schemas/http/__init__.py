@@ -53,15 +53,11 @@ class TurnAnswer(Struct, frozen=True, kw_only=True):
 
     decision: Annotated[
         Literal["done", "retry", "cancelled"] | None,
-        Meta(
-            description="done: answered. retry: not now. cancelled: not any more, without an alarm."
-        ),
+        Meta(description="done: answered. retry: not now. cancelled: not any more, without an alarm."),
     ] = None
     retry_after_ms: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(
-            description="With retry: try again after so long, within 1 s and 1 h. Absent: by the backoff."
-        ),
+        Meta(description="With retry: try again after so long, within 1 s and 1 h. Absent: by the backoff."),
     ] = None
     reason: Annotated[
         str | None,
