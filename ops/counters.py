@@ -27,6 +27,15 @@ _ENDS: Final = (
     ("handed_over", "handed over"),
     ("open", "open"),
 )
+_ATTEMPTS: Final = (
+    ("attempts_done", "done"),
+    ("attempts_delayed", "to be tried again"),
+    ("attempts_failed", "vetoed"),
+    ("attempts_dead", "dead"),
+    ("attempts_held", "held"),
+    ("attempts_handed_back", "handed back"),
+    ("attempts_lost", "lost with a worker"),
+)
 
 
 def counted(folder: Path, units: Iterable[UnitView]) -> dict[str, Values]:
@@ -41,6 +50,8 @@ def counted(folder: Path, units: Iterable[UnitView]) -> dict[str, Values]:
 
 def lines(name: str, values: Values) -> list[str]:
     """The numbers of a process for people; of one that we don't know, as they are."""
+    if "late_records" in values:
+        return _delays(name, values)
     if "read" not in values:
         return [f"{name}: " + ", ".join(f"{key} {_number(value)}" for key, value in values.items())]
     stops = {key.removeprefix("stop:"): n for key, n in values.items() if key.startswith("stop:")}
@@ -48,14 +59,46 @@ def lines(name: str, values: Values) -> list[str]:
     ends += _told(values, _ENDS[1:])
     windows = _sum(values, ("recovered", "opened"))
     sweep = values.get("sweep")
+    more = [
+        f"{windows:,} windows" + _list(ends),
+        *(_jobs(values) if "attempts" in values else []),
+        *([f"sweep {sweep}; {_number(values.get('swept', 0))} published again"] if sweep else []),
+    ]
+    indent = " " * (len(name) + 2)
     return [
         f"{name}: {_number(values['read'])} events read" + _list(_told(values, _PLACES)),
-        f"{' ' * len(name)}  {windows:,} windows" + _list(ends),
-        *(
-            [f"{' ' * len(name)}  sweep {sweep}; {_number(values.get('swept', 0))} published again"]
-            if sweep
-            else []
-        ),
+        *(indent + line for line in more),
+    ]
+
+
+def _jobs(values: Values) -> list[str]:
+    """What the executor does and did. An attempt is counted when it begins, and again when it has ended."""
+    running, waiting = int(values.get("jobs_running", 0)), int(values.get("jobs_waiting", 0))
+    asleep = int(values.get("session_waits", 0))
+    elsewhere, paused = int(values.get("jobs_elsewhere", 0)), values.get("jobs_paused")
+    return [
+        f"{_count(running, 'job')} running, {_count(waiting, 'contact')} waiting; "
+        f"{_count(int(values['attempts']), 'attempt')}" + _list(_told(values, _ATTEMPTS)),
+        *([f"{_count(elsewhere, 'job')} left to the CRM's own workers"] if elsewhere else []),
+        *([f"{_count(asleep, 'job')} found a channel session that doesn't work"] if asleep else []),
+        *([f"paused: {paused}; `rajada resume` lets their jobs go on"] if paused else []),
+    ]
+
+
+def _delays(name: str, values: Values) -> list[str]:
+    """What the forwarder of the delay topics holds and did."""
+    late = int(values["late_records"])
+    lateness = (
+        f"; in the last minute {_count(late, 'record')}, {values.get('late_p50_ms')} ms late "
+        f"(99 %: {values.get('late_p99_ms')} ms)"
+        if late
+        else ""
+    )
+    dead = _told(values, (("dead", "dead letters"), ("undone", "transactions made again")))
+    return [
+        f"{name}: {_number(values.get('held', 0))} records at hand, "
+        f"{_number(values.get('due', 0))} sent back to run{lateness}"
+        + (f"; {', '.join(dead)}" if dead else "")
     ]
 
 
@@ -69,6 +112,10 @@ def _list(parts: list[str]) -> str:
 
 def _sum(values: Values, names: Iterable[str]) -> int:
     return sum(int(values.get(name, 0)) for name in names)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _number(value: int | str) -> str:

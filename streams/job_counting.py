@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
-from streams.heads import Head, State
+from streams.heads import EVERYBODY, Head, State
+
+PAUSED_TOLD: Final = 10
+"""So many paused organizations are told by their ids, the rest by their number."""
 
 
 @dataclass(slots=True)
@@ -61,9 +66,9 @@ class JobTally:
         return self.taken + self.returned + self.dropped + self.elsewhere + self.unreadable
 
 
-def told(tally: JobTally, running: int, waiting: int) -> dict[str, int]:
-    """As flat numbers, for a log line and the counters' file."""
-    return {
+def told(tally: JobTally, running: int, waiting: int, paused: Collection[str] = ()) -> dict[str, int | str]:
+    """As flat numbers, for a log line and the counters' file; `paused` are organizations, or EVERYBODY."""
+    numbers: dict[str, int | str] = {
         "jobs_read": tally.read,
         "jobs_taken": tally.taken,
         "jobs_returned": tally.returned,
@@ -84,3 +89,12 @@ def told(tally: JobTally, running: int, waiting: int) -> dict[str, int]:
         "commands": tally.commands,
         "commands_refused": tally.refused,
     }
+    return numbers | ({"jobs_paused": _names(paused)} if paused else {})
+
+
+def _names(paused: Collection[str]) -> str:
+    if EVERYBODY in paused:
+        return "everybody"
+    named = sorted(paused)
+    more = len(named) - PAUSED_TOLD
+    return ", ".join(named[:PAUSED_TOLD]) + (f" and {more} more" if more > 0 else "")

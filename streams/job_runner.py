@@ -117,9 +117,9 @@ class JobRunner:
             forget_ended(self._book, self._clocks.wall_ms),
         )
 
-    def told(self) -> dict[str, int]:
-        """Its counters."""
-        return told(self.executor.tally, len(self._calls), self._lanes.waiting)
+    def told(self) -> dict[str, int | str]:
+        """Its counters, and whose jobs are paused if any are."""
+        return told(self.executor.tally, len(self._calls), self._lanes.waiting, self._book.paused)
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -8,6 +8,7 @@ import pytest
 import status
 from ops.counters import counted, lines
 from ops.supervision.run_file import UnitView
+from streams.job_counting import JobTally, told
 
 
 def test_only_the_numbers_of_the_process_that_runs_are_shown(
@@ -46,3 +47,49 @@ def test_the_workers_numbers_add_up_before_the_readers_eyes() -> None:
 
 def test_numbers_of_others_are_shown_as_they_are() -> None:
     assert lines("sink", {"written": 2_000, "state": "well"}) == ["sink: written 2,000, state well"]
+
+
+def test_the_executors_numbers_are_told_in_words() -> None:
+    values: dict[str, int | str] = {
+        "read": 5,
+        "jobs_running": 1,
+        "jobs_waiting": 4,
+        "attempts": 1_050,
+        "attempts_done": 1_000,
+        "attempts_delayed": 40,
+        "attempts_failed": 2,
+        "attempts_dead": 3,
+        "attempts_handed_back": 1,
+        "attempts_lost": 4,
+        "session_waits": 6,
+        "jobs_paused": "everybody",
+    }
+    assert lines("worker", values)[2:] == [
+        "        1 job running, 4 contacts waiting; 1,050 attempts: 1,000 done, 40 to be tried again, "
+        "2 vetoed, 3 dead, 1 handed back, 4 lost with a worker",
+        "        6 jobs found a channel session that doesn't work",
+        "        paused: everybody; `rajada resume` lets their jobs go on",
+    ]
+    assert lines("worker", {"read": 5, "attempts": 0, "jobs_elsewhere": 2})[2:] == [
+        "        0 jobs running, 0 contacts waiting; 0 attempts",
+        "        2 jobs left to the CRM's own workers",
+    ]
+
+
+def test_the_forwarders_numbers_are_told_in_words() -> None:
+    values: dict[str, int | str] = {"held": 12, "due": 1_034, "late_records": 0}
+    assert lines("delays", values) == ["delays: 12 records at hand, 1,034 sent back to run"]
+    values |= {"late_records": 3, "late_p50_ms": 12, "late_p99_ms": 40, "dead": 1}
+    assert lines("delays", values) == [
+        "delays: 12 records at hand, 1,034 sent back to run; in the last minute 3 records, 12 ms late "
+        "(99 %: 40 ms); 1 dead letters"
+    ]
+
+
+def test_whose_jobs_are_paused_is_told_and_no_list_without_an_end() -> None:
+    tally = JobTally()
+    assert "jobs_paused" not in told(tally, 0, 0)
+    assert told(tally, 1, 2, {"b", "a"})["jobs_paused"] == "a, b"
+    assert told(tally, 1, 2, {"a", "*"})["jobs_paused"] == "everybody"
+    many = {f"{number:02d}" for number in range(12)}
+    assert str(told(tally, 1, 2, many)["jobs_paused"]).endswith("08, 09 and 2 more")
