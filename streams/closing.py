@@ -285,4 +285,6 @@ def _json(facts: Mapping[str, object]) -> str:
 
 def _dead_alert(window: Window, frozen: Frozen, language: Language) -> Alert:
     spent = max(member.attempts for member in window.events) + window.failures
-    return alert_texts.event_dead(EVENT_TYPE, frozen.outcome, spent, window.id, frozen.last_error, language)
+    return alert_texts.event_dead(
+        EVENT_TYPE, frozen.outcome, spent, window.events[0].event_id, frozen.last_error, language
+    )

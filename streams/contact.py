@@ -82,13 +82,17 @@ class Window(msgspec.Struct, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """Windows are named by their first event: an event is in one window only."""
-        return self.events[0].event_id if self.events else self._emptied_id
+        """Windows are named by the identity of their first event, which is in one window only.
+
+        The event's id alone would not do: it is in a second one when it is asked for again.
+        """
+        first = self.events[0] if self.events else self._first_taken_out
+        return identity(first.event_id, first.replay)
 
     @property
-    def _emptied_id(self) -> str:
+    def _first_taken_out(self) -> WindowEvent:
         assert self.frozen is not None, "only stop 0 empties a window, and that freezes it"
-        return self.frozen.deduplicated[0][0].event_id
+        return self.frozen.deduplicated[0][0]
 
 
 class Contact(msgspec.Struct, omit_defaults=True):

@@ -115,7 +115,7 @@ def _window_for(contact: Contact, event: Event, taken: Container[str], newest_ms
             and window.length_ms > 0
             and len(window.events) < window.max_events
             and not window.again
-            and window.events[0].event_id not in taken
+            and window.id not in taken
         ):
             return window
     return None

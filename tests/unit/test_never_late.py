@@ -131,7 +131,7 @@ RULES_OF_WINDOWS = [
 ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(happenings(), st.sampled_from(RULES_OF_WINDOWS))
 def test_a_job_comes_after_its_window_and_within_the_longest_wait_and_the_media_ceiling(
     script: list[Happens], rule: WindowRule

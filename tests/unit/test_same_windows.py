@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -103,19 +104,33 @@ def backlog(log: Sequence[Arrival], rule: WindowRule, batches: Sequence[int]) ->
 batches = st.lists(st.integers(-6, 6).filter(bool), min_size=1, max_size=20)
 
 
-@settings(max_examples=300)
-@given(arrivals(latest_ms=40_000), st.sampled_from(RULES), batches)
-def test_a_backlog_gives_the_same_windows_in_batches_of_any_size(
-    log: list[Arrival], rule: WindowRule, sizes: list[int]
-) -> None:
+def alike(log: list[Arrival], rule: WindowRule, sizes: list[int]) -> None:
     one_by_one = backlog(log, rule, [1])
     assert backlog(log, rule, [-len(log)]) == one_by_one, "in one go"
     assert backlog(log, rule, sizes) == one_by_one
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
+@given(arrivals(latest_ms=40_000), st.sampled_from(RULES), batches)
+def test_a_backlog_gives_the_same_windows_in_batches_of_any_size(
+    log: list[Arrival], rule: WindowRule, sizes: list[int]
+) -> None:
+    alike(log, rule, sizes)
+
+
+@settings(max_examples=40)
 @given(arrivals(latest_ms=0), st.sampled_from(RULES), batches)
 def test_a_backlog_gives_the_same_windows_as_live(
     log: list[Arrival], rule: WindowRule, sizes: list[int]
 ) -> None:
     assert backlog(log, rule, sizes) == live(log, rule)
+
+
+@pytest.mark.slow
+@settings(max_examples=2_000)
+@given(arrivals(latest_ms=40_000), arrivals(latest_ms=0), st.sampled_from(RULES), batches)
+def test_many_more_logs_give_the_same_windows(
+    shuffled: list[Arrival], in_order: list[Arrival], rule: WindowRule, sizes: list[int]
+) -> None:
+    alike(shuffled, rule, sizes)
+    assert backlog(in_order, rule, sizes) == live(in_order, rule)
