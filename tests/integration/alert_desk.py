@@ -102,7 +102,7 @@ class Desk:
         self, job: Job, status: str, outcome: str | None = None, alert: Alert | None = None, **moved: Any
     ) -> Outcome:
         """The next transition of a job, as the executor tells it."""
-        job = msgspec.structs.replace(job, seq=next(self._seq), **moved)
+        job = msgspec.structs.replace(job, **{"seq": next(self._seq), **moved})
         return self.outcome(
             stage="execute", outcome=outcome, job=job, job_id=job.id, job_status=status, alert=alert
         )

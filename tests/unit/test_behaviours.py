@@ -23,8 +23,7 @@ OTHER_DRAIN = "does not apply: the drain of the CRM's other event types, which s
 
 NOT_TESTED = {
     "b134": "does not apply: no poll loop here, records and timers wake the worker",
-    **dict.fromkeys(("b156", "b157", "b158", "b159", "b160"), HOLDS),
-    "b165": f"{LATER} (a start spends an attempt)",
+    **dict.fromkeys(("b158", "b159", "b160"), HOLDS),
     "b166": f"{LATER} (who lost its partitions completes nothing)",
     "b167": f"{LATER} (who lost its partitions fails nothing)",
     "b173": f"{LATER} (a job whose worker died)",
