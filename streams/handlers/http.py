@@ -20,6 +20,7 @@ import httpx
 
 from settings import WrongSetting
 from streams.handlers.http_faults import no_reply
+from streams.handlers.names import Names
 from streams.handlers.replies import NoReply, Reply
 
 KEPT_BYTES: Final = 64 * 1024
@@ -63,6 +64,7 @@ class HttpClient:
     def __init__(self, ca_file: Path | None = None) -> None:
         self._trust = trusted(ca_file)
         self._pools: list[_Pool] = []
+        self._names = Names()
 
     async def post(
         self, url: str, content: bytes, headers: Mapping[str, str], limits: Limits, *, repeatable: bool
@@ -89,6 +91,9 @@ class HttpClient:
                     headers={**_HEADERS, **headers},
                     extensions={"timeout": limits.as_dict(), "trace": path},
                 )
+                unknown = await self._names.unknown(request.url.host, limits.connect_s)
+                if unknown is not None:
+                    return NoReply(f"name_unknown: {unknown}", may_have_arrived=False)
                 try:
                     return await _exchange(pool.transport, request)
                 except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
@@ -111,6 +116,7 @@ class HttpClient:
 
     async def close(self) -> None:
         """Close all connections; calls under way end."""
+        self._names.close()
         for pool in self._pools:
             await pool.transport.aclose()
 

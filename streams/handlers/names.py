@@ -1,0 +1,78 @@
+"""Whether the names of servers can be resolved, asked in threads of its own.
+
+A DNS that is silent holds the thread that asks it for half a minute. The event loop's threads are few, and
+everything that can't be awaited runs in them: they must not all stand there because nobody finds an engine.
+So a name is asked for here first, once for all who want it, and the HTTP library asks again only when it is
+known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+KNOWN_S: Final = 30.0
+UNKNOWN_S: Final = 1.0
+_THREADS: Final = 2
+
+
+class Names:
+    """Remembers which names are known: for 30 s, or for 1 s that one is not."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="names")
+        self._told: dict[str, tuple[float, str | None]] = {}
+        """Name → until when it holds, why it is unknown (None: it is known)."""
+        self._asked: dict[str, asyncio.Future[str | None]] = {}
+        """Under way."""
+
+    async def unknown(self, name: str, within_s: float) -> str | None:
+        """Why a name can't be resolved; None: it can, or is an address. Waits no longer than `within_s`."""
+        told = self._told.get(name)
+        if told is not None and told[0] > time.monotonic():
+            return told[1]
+        asked = self._asked.get(name)
+        if asked is None:
+            if _is_address(name):
+                self._told[name] = float("inf"), None
+                return None
+            asked = asyncio.ensure_future(self._ask(name))
+            self._asked[name] = asked
+        done, _ = await asyncio.wait({asked}, timeout=within_s)
+        return asked.result() if done else f"the DNS is silent for {within_s:g} s"
+
+    async def _ask(self, name: str) -> str | None:
+        try:
+            fault = await asyncio.get_running_loop().run_in_executor(self._threads, _fault_of, name)
+        finally:
+            del self._asked[name]
+        self._told[name] = time.monotonic() + (UNKNOWN_S if fault else KNOWN_S), fault
+        return fault
+
+    def close(self) -> None:
+        """Ask nobody any more; a thread that waits for the DNS ends when that does."""
+        for asked in tuple(self._asked.values()):
+            asked.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _fault_of(name: str) -> str | None:
+    try:
+        socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    except UnicodeError:
+        return "it is no host's name"
+    return None
