@@ -17,7 +17,7 @@ class JobTally:
     """What became of records, commands and attempts since the process started."""
 
     read: int = 0
-    """Records of `dispatch.jobs`: each is counted in one of the next five."""
+    """Records of `dispatch.jobs`: each is counted in one of the next six."""
     taken: int = 0
     returned: int = 0
     """Came back from the delay topics."""
@@ -25,6 +25,8 @@ class JobTally:
     """Redelivered, overtaken by a command, or of a job that has ended."""
     elsewhere: int = 0
     """The CRM's own workers run it."""
+    postponed: int = 0
+    """Written by another version: looked at again later."""
     unreadable: int = 0
     commands: int = 0
     refused: int = 0
@@ -63,7 +65,8 @@ class JobTally:
     @property
     def accounted(self) -> int:
         """The sum of the records' places; equal to `read` between two batches."""
-        return self.taken + self.returned + self.dropped + self.elsewhere + self.unreadable
+        places = self.taken, self.returned, self.dropped, self.elsewhere, self.postponed, self.unreadable
+        return sum(places)
 
 
 def told(tally: JobTally, running: int, waiting: int, paused: Collection[str] = ()) -> dict[str, int | str]:
@@ -74,6 +77,7 @@ def told(tally: JobTally, running: int, waiting: int, paused: Collection[str] = 
         "jobs_returned": tally.returned,
         "jobs_dropped": tally.dropped,
         "jobs_elsewhere": tally.elsewhere,
+        "jobs_postponed": tally.postponed,
         "jobs_unreadable": tally.unreadable,
         "jobs_running": running,
         "jobs_waiting": waiting,

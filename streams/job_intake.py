@@ -16,6 +16,7 @@ from schemas.topic_names import DEAD, OUTCOMES
 from streams.burial import bury
 from streams.calls import Calls
 from streams.control import carry_out, pause
+from streams.due import delayed_record
 from streams.execute import Executor
 from streams.heads import KEPT_MS, PAUSES, Origin, State
 from streams.job_book import JobBook
@@ -29,6 +30,10 @@ log = structlog.get_logger(__name__)
 MOST_WAITING: Final = 50_000
 """Contacts with a waiting job above which the intake holds: the rest waits in Kafka."""
 HELD_LOOK_S: Final = 0.05
+UNKNOWN_SINCE: Final = "unknown-since"
+"""Header: when a worker first met this record and did not know its schema; decimal Unix ms."""
+UNKNOWN_EVERY_MS: Final = 60_000
+UNKNOWN_FOR_MS: Final = 3_600_000
 
 
 class JobIntake:
@@ -74,7 +79,7 @@ class JobIntake:
         try:
             job = decode_job(record.value)
         except UnknownSchema as error:
-            self._bury(record, "unknown_schema", str(error), now_ms)
+            self._not_yet(record, str(error), now_ms)
             return
         except Undecodable as error:
             self._bury(record, "undecodable", str(error), now_ms)
@@ -99,6 +104,26 @@ class JobIntake:
         tally.returned += returns
         tally.taken += not returns
         self._book.changed(key, partition, jobs)
+
+    def _not_yet(self, record: Record, message: str, now_ms: int) -> None:
+        """Another version wrote it: during a rolling upgrade a worker that knows it may come; for an hour."""
+        since = next((value for name, value in record.headers if name == UNKNOWN_SINCE), b"")
+        since_ms = int(since) if since.isdigit() else now_ms
+        if now_ms - since_ms >= UNKNOWN_FOR_MS:
+            self._bury(record, "unknown_schema", message, now_ms)
+            return
+        kept: list[Header] = [one for one in record.headers if one[0] != UNKNOWN_SINCE]
+        topic, (key, value, _, headers) = delayed_record(
+            record.key,
+            record.value,
+            [*kept, (UNKNOWN_SINCE, str(since_ms).encode())],
+            due_ms=now_ms + UNKNOWN_EVERY_MS,
+            now_ms=now_ms,
+            original_timestamp_ms=record.timestamp,
+        )
+        self._outbox.send(topic, [(key, value, record.partition, headers)])
+        self._executor.tally.postponed += 1
+        log.warning("unknown_schema", topic=record.topic, partition=record.partition, offset=record.offset)
 
     def _bury(self, record: Record, reason: str, message: str, now_ms: int) -> None:
         self._executor.tally.unreadable += 1

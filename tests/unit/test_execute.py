@@ -320,7 +320,7 @@ def test_an_unknown_kind_is_dead_with_that_reason_and_the_worker_lives() -> None
     play(story())
 
 
-@pytest.mark.parametrize("value", [b"\xff", b"\x00\x00\x00\x00\x01abc", b"\xc3\x01unknown!body", None])
+@pytest.mark.parametrize("value", [b"\xff", b"\x00\x00\x00\x00\x01abc", b"\xc3\x01short", None])
 def test_a_record_that_is_no_job_is_one_dead_letter_with_its_bytes_br_37(value: bytes | None) -> None:
     async def story() -> None:
         world = World()
@@ -509,5 +509,21 @@ def test_a_dead_job_is_requeued_under_its_own_id_with_fresh_attempts() -> None:
         second = world.letters()[1]
         assert dict(second[3] or ())["replays"] == b"1"
         assert second[1] == letter[1], "the bytes stay what they were"
+
+    play(story())
+
+
+def test_a_record_of_an_unknown_version_is_looked_at_for_an_hour_then_dead_with_its_bytes() -> None:
+    async def story() -> None:
+        world = World()
+        worker = await worker_in(world)
+        value = b"\xc3\x01" + b"12345678" + b"a body of tomorrow"
+        world.append("dispatch.jobs", key_of(), value)
+        await worker.live(START_MS + 59 * 60_000, step_ms=10_000)
+        assert world.letters() == [] and worker.executor.tally.postponed >= 58
+        await worker.live(START_MS + 70 * 60_000, step_ms=10_000)
+        (letter,) = world.letters()
+        assert letter[1] == value and dict(letter[3] or ())["reason"] == b"unknown_schema"
+        assert worker.executor.tally.read == worker.executor.tally.accounted
 
     play(story())
