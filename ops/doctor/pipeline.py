@@ -1,4 +1,4 @@
-"""Whether somebody does the work, and keeps up: the worker's group, the sink's, and how far they are."""
+"""Whether somebody does the work, and keeps up: worker, forwarder of delays, sink, and how far they are."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ops.doctor.findings import Check, Verdict, fail, ok, warn
 from settings import Settings
 from sinks.outcomes import GROUP
 from streams import topics
+from streams.delays.process import GROUP as DELAYS_GROUP
+from streams.due import DELAY_TOPICS
 from streams.lag import Lags
 from streams.sweep import Position
 
@@ -23,6 +25,14 @@ ANSWER_S: Final = 5.0
 COORDINATOR_S: Final = 15.0
 LATE_S: Final = 60.0
 """Records that wait for longer are told: the sweep holds, and customers notice."""
+OVERDUE_S: Final = 10.0
+"""A delayed record that should have left its topic for longer ago is told."""
+
+START: Final = {
+    "worker": "`faust -A streams worker`",
+    "delays": "`rajada delays`",
+    "sink": "`rajada sink`",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,18 @@ def pipeline_checks(bootstrap: str, connection: Connection | None, settings: Set
         lag = Lags(bootstrap).of_group(settings.topic(topics.SOURCE), group, LATE_S)
         return reader("worker", described, lag)
 
+    def of_delays() -> Verdict:
+        if settings.jobs_run_by == "table":
+            return ok("not needed: the CRM's own workers run the jobs")
+        group, lags = settings.topic(DELAYS_GROUP), Lags(bootstrap)
+        described = _group(bootstrap, group)
+        lag = [
+            position
+            for topic, wait_ms in DELAY_TOPICS.items()
+            for position in lags.of_group(settings.topic(topic), group, wait_ms / 1000 + OVERDUE_S)
+        ]
+        return forwarder(described, lag)
+
     def of_sink(connection: Connection) -> Verdict:
         lags, topic = Lags(bootstrap), settings.topic(topics.OUTCOMES)
         rows = connection.execute(load("sweep_sink"), {"topic_id": lags.topic_id(topic)}).fetchall()
@@ -50,7 +72,7 @@ def pipeline_checks(bootstrap: str, connection: Connection | None, settings: Set
         lag = lags.of_offsets(topic, written, LATE_S)
         return reader("sink", _group(bootstrap, settings.topic(GROUP)), lag)
 
-    checks: dict[str, Check] = {"worker": of_worker}
+    checks: dict[str, Check] = {"worker": of_worker, "delays": of_delays}
     if connection is not None:
         checks["sink"] = lambda: of_sink(connection)
     return checks
@@ -75,11 +97,22 @@ def reader(name: str, group: Group, lag: Sequence[Position]) -> Verdict:
     said = f"{waiting:,} record{'s' * (waiting != 1)} to go"
     if late:
         said += f", {late:,} of them older than {LATE_S:.0f} s"
+    return _told(name, group, said, late=bool(late))
+
+
+def forwarder(group: Group, lag: Sequence[Position]) -> Verdict:
+    """Whether delayed records leave their topics in time; that they wait is no lag."""
+    waiting, late = sum(one.unread for one in lag), sum(one.overdue for one in lag)
+    said = f"{waiting:,} record{'s' * (waiting != 1)} wait"
+    if late:
+        said += f", {late:,} of them for more than {OVERDUE_S:.0f} s too long"
+    return _told("delays", group, said, late=bool(late))
+
+
+def _told(name: str, group: Group, said: str, *, late: bool) -> Verdict:
     if not group.members:
-        found = f"no {name} runs, {said}"
-        advice = (
-            f"start it: `{'faust -A streams worker' if name == 'worker' else 'rajada sink'}` or `rajada up`"
-        )
+        found = f"no {'forwarder' if name == 'delays' else name} runs, {said}"
+        advice = f"start it: {START[name]} or `rajada up`"
         return fail(found, advice) if late else warn(found, advice)
     found = f"{group.members} member{'s' * (group.members != 1)}, {group.state}, {said}"
     if late:

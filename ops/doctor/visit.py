@@ -69,7 +69,7 @@ def _pipeline(
     settings: Settings, bootstrap: str, why_not: str, connection: Connection | None
 ) -> list[Finding]:
     if why_not:
-        return skipped("pipeline", ("worker", "sink"), why_not)
+        return skipped("pipeline", ("worker", "delays", "sink"), why_not)
     findings = examine("pipeline", pipeline_checks(bootstrap, connection, settings))
     if connection is None:
         findings += skipped("pipeline", ("sink",), "Postgres can't tell how far it is")

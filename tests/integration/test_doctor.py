@@ -85,12 +85,14 @@ def levels(settings: Settings) -> dict[str, str]:
 
 
 def test_before_the_first_start_nothing_fails_and_what_is_to_come_is_told(settings: Settings) -> None:
-    assert levels(settings) == {"publication": "warn", "slot": "warn", "worker": "warn", "sink": "warn"}
+    assert levels(settings) == {
+        "publication": "warn", "slot": "warn", "worker": "warn", "delays": "warn", "sink": "warn",
+    }  # fmt: skip
     assert exit_code(visit(settings)) == 0
 
 
 def test_a_prepared_installation_lacks_its_processes_alone(replicated: Settings) -> None:
-    assert levels(replicated) == {"slot": "warn", "worker": "warn", "sink": "warn"}
+    assert levels(replicated) == {"slot": "warn", "worker": "warn", "delays": "warn", "sink": "warn"}
     checks = found(replicated)
     assert "nobody reads" in checks["slot"][0].found
     assert "filter on event_type and status" in checks["publication"][0].found
@@ -143,7 +145,8 @@ def test_an_empty_database_says_so_once(settings: Settings, crm: Connection, dat
     crm.execute("CREATE SCHEMA public")
     assert levels(settings) == {
         "tables": "fail", "migrations": "fail", "columns": "skip", "event log": "skip",
-        "other consumers": "skip", "publication": "skip", "slot": "skip", "worker": "warn", "sink": "skip",
+        "other consumers": "skip", "publication": "skip", "slot": "skip", "worker": "warn", "delays": "warn",
+        "sink": "skip",
     }  # fmt: skip
     migrate(database, crm="ours")
     assert "fail" not in levels(settings).values()
@@ -233,14 +236,14 @@ def test_kafka_away_leaves_the_rest_checked(replicated: Settings) -> None:
     told = levels(replicated.model_copy(update={"kafka_bootstrap_servers": NOBODY}))
     assert told == {
         "brokers": "fail", "topics": "skip", "partitions": "skip", "replicas": "skip", "dead letters": "skip",
-        "slot": "warn", "worker": "skip", "sink": "skip",
+        "slot": "warn", "worker": "skip", "delays": "skip", "sink": "skip",
     }  # fmt: skip
 
 
 def test_postgres_away_leaves_the_rest_checked(settings: Settings) -> None:
     told = levels(settings.model_copy(update={"database_url": f"postgresql://nobody@{NOBODY}/none"}))
     assert told.pop("server") == "fail"
-    assert told.pop("worker") == "warn"
+    assert told.pop("worker") == told.pop("delays") == "warn"
     assert set(told.values()) == {"skip"} and "topics" not in told
 
 

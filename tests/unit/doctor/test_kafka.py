@@ -9,7 +9,7 @@ import pytest
 from db.graves import overfull
 from ops.doctor.kafka import dead_letters, drifts
 from ops.doctor.kafka_version import kafka_version, metadata_level, release
-from ops.doctor.pipeline import Group, reader
+from ops.doctor.pipeline import Group, forwarder, reader
 from settings import Settings
 from streams.sweep import Position
 from streams.topics import Drift
@@ -77,6 +77,24 @@ LATE = [Position(next=2, start=0, end=9, young=6)]
 )
 def test_a_reader_that_is_late_is_a_failure(group: Group, lag: list[Position], level: str, word: str) -> None:
     verdict = reader("worker", group, lag)
+    assert verdict.level == level
+    assert word in verdict.found
+    assert bool(verdict.advice) == (level != "ok")
+
+
+@pytest.mark.parametrize(
+    ("group", "lag", "level", "word"),
+    [
+        (Group("stable", 2), BUSY, "ok", "2 members, stable, 7 records wait"),
+        (Group("stable", 1), LATE, "fail", "4 of them for more than 10 s too long"),
+        (Group("empty", 0), BUSY, "warn", "no forwarder runs, 7 records wait"),
+        (Group("empty", 0), LATE, "fail", "no forwarder runs"),
+    ],
+)
+def test_delayed_records_that_stay_too_long_are_a_failure(
+    group: Group, lag: list[Position], level: str, word: str
+) -> None:
+    verdict = forwarder(group, lag)
     assert verdict.level == level
     assert word in verdict.found
     assert bool(verdict.advice) == (level != "ok")
