@@ -70,12 +70,20 @@ class Unreadable:
     message: str
 
 
-class _Row(msgspec.Struct):
+class Row(msgspec.Struct):
+    """A row of `event_log`, as far as it says what it is about; nothing is checked yet."""
+
     id: object = None
     organization_id: object = None
     event_type: object = None
     payload: object = None
     attempts: object = 0
+
+    @property
+    def attempts_so_far(self) -> int:
+        """What `event_log.attempts` said when the event was published, within bounds."""
+        attempts = self.attempts
+        return min(attempts, MOST_ATTEMPTS) if type(attempts) is int and attempts > 0 else 0
 
 
 class _Payload(msgspec.Struct):
@@ -85,7 +93,7 @@ class _Payload(msgspec.Struct):
     inbound_message_id: object = None
 
 
-_row = msgspec.json.Decoder(_Row)
+_row = msgspec.json.Decoder(Row)
 _payload = msgspec.json.Decoder(_Payload)
 
 
@@ -93,7 +101,7 @@ def read_event(
     value: bytes | None, headers: Headers, timestamp_ms: int, arrival_ms: int, offset: int
 ) -> Event | InvalidPayload | Unreadable:
     """What a record of the source topic says. Times in ms since the epoch."""
-    row = _read_row(value)
+    row = read_row(value)
     if isinstance(row, Unreadable):
         return row
     event_id, organization_id = canonical_row_id(row.id), canonical_row_id(row.organization_id)
@@ -101,8 +109,8 @@ def read_event(
         return Unreadable("not_an_event", "the row has no uuid as id and organization_id")
     if row.event_type != EVENT_TYPE:
         return Unreadable("wrong_event_type", f"the row's event_type is not {EVENT_TYPE}")
-    marks = _Marks.of(headers) if headers else _UNMARKED
-    attempts = min(row.attempts, MOST_ATTEMPTS) if type(row.attempts) is int and row.attempts > 0 else 0
+    marks = read_marks(headers)
+    attempts = row.attempts_so_far
     payload = _read_payload(row.payload)
     if isinstance(payload, str):
         return InvalidPayload(event_id, organization_id, marks.replay, attempts, payload)
@@ -127,12 +135,13 @@ def read_event(
     )
 
 
-def _read_row(value: bytes | None) -> _Row | Unreadable:
+def read_row(value: bytes | None) -> Row | Unreadable:
+    """The row in a source record's value, JSON or Avro."""
     if value is None:
         return Unreadable("null_value", "the record has no value")
     if is_single_object(value):
         try:
-            return msgspec.convert(decode_event(value), _Row)
+            return msgspec.convert(decode_event(value), Row)
         except UnknownSchema as error:
             return Unreadable("unknown_schema", str(error))
         except (Undecodable, msgspec.ValidationError) as error:
@@ -157,6 +166,16 @@ def _read_payload(payload: object) -> _Payload | str:
     return "payload is not a JSON object"
 
 
+def read_payload(payload: object) -> dict[str, object] | str:
+    """The whole payload of a row, as JSON text or as an object; a str says what is wrong."""
+    try:
+        if isinstance(payload, str):
+            payload = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return "payload is not a JSON object"
+    return payload if isinstance(payload, dict) else "payload is not a JSON object"
+
+
 def _ids(payload: _Payload) -> tuple[str, str, str, str] | None:
     """Conversation, contact, session and message, canonical; None when one of them is no uuid."""
     given = (
@@ -178,27 +197,30 @@ def _which_id(payload: _Payload) -> str:
     return f"not a uuid: {', '.join(wrong)}"
 
 
-class _Marks(msgspec.Struct, frozen=True):
+class Marks(msgspec.Struct, frozen=True):
     """What the headers say; values that are no numbers count as absent."""
 
     commit_ms: int | None = None
     replay: int = 0
     again: bool = False
 
-    @classmethod
-    def of(cls, headers: Headers) -> _Marks:
-        commit_ms, replay, again = None, 0, False
-        for name, raw in headers:
-            if name == COMMIT_TIME:
-                commit_ms = _number(raw)
-            elif name == REPLAY:
-                replay = _number(raw) or 0
-            elif name == AGAIN:
-                again = raw == b"1"
-        return cls(commit_ms, replay, again)
+
+def read_marks(headers: Headers) -> Marks:
+    """The marks in a source record's headers."""
+    if not headers:
+        return _UNMARKED
+    commit_ms, replay, again = None, 0, False
+    for name, raw in headers:
+        if name == COMMIT_TIME:
+            commit_ms = _number(raw)
+        elif name == REPLAY:
+            replay = _number(raw) or 0
+        elif name == AGAIN:
+            again = raw == b"1"
+    return Marks(commit_ms, replay, again)
 
 
-_UNMARKED: Final = _Marks()
+_UNMARKED: Final = Marks()
 _LARGEST: Final = 2**53
 
 

@@ -1,0 +1,126 @@
+"""Group-link events into jobs: to the delay topics until they are available (spec/group_link.md, main path).
+
+Nothing is remembered here: an event that is read twice gives the same job twice, and the job's head takes it
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+from aiokafka.partitioner import murmur2
+
+from schemas.codec import encode_job, encode_outcome
+from schemas.dead import Cause, Header
+from schemas.topic_names import DEAD, GROUP_LINKS, OUTCOMES
+from streams.burial import bury
+from streams.closing import invalid_payload_outcome
+from streams.due import delayed_record
+from streams.events import REKEYED, InvalidPayload, Unreadable
+from streams.group_links import GroupLinkEvent, enqueued, read_group_link
+from streams.ports import Item, Outbox
+from streams.transport import Record
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class GroupLinkCounts:
+    """What became of the records; every one is counted in exactly one of these."""
+
+    read: int = 0
+    """All of them."""
+    enqueued: int = 0
+    invalid: int = 0
+    rekeyed: int = 0
+    dead: int = 0
+
+
+@dataclass(slots=True)
+class _Sends:
+    by_topic: dict[str, list[Item]] = field(default_factory=dict)
+
+    def add(self, topic: str, item: Item) -> None:
+        self.by_topic.setdefault(topic, []).append(item)
+
+
+class GroupLinkIntake:
+    """Takes in batches of one partition each."""
+
+    def __init__(self, outbox: Outbox, *, partitions: int, wall_ms: Callable[[], int]) -> None:
+        self._outbox = outbox
+        self._partitions = partitions
+        self._wall_ms = wall_ms
+        self.counts = GroupLinkCounts()
+
+    async def events(self, records: Sequence[Record], partition: int) -> None:
+        """Apply a batch; when this returns, all it makes is handed to the producer."""
+        now_ms, sends = self._wall_ms(), _Sends()
+        for record in records:
+            self._event(record, partition, now_ms, sends)
+        for topic, items in sends.by_topic.items():
+            self._outbox.send(topic, items)
+
+    def _event(self, record: Record, partition: int, now_ms: int, sends: _Sends) -> None:
+        self.counts.read += 1
+        found = read_group_link(record.value, record.headers, now_ms)
+        if isinstance(found, Unreadable):
+            self._bury(record, Cause("enqueue", found.reason, found.message), now_ms, sends)
+        elif isinstance(found, InvalidPayload):
+            self._discard(found, now_ms, sends)
+        elif record.key != found.key or self._place(found.key) != partition:
+            self._rekey(record, found, now_ms, sends)
+        else:
+            self._enqueue(record, found, partition, now_ms, sends)
+
+    def _place(self, key: bytes) -> int:
+        return int(murmur2(key)) % 2**31 % self._partitions
+
+    def _enqueue(
+        self, record: Record, event: GroupLinkEvent, partition: int, now_ms: int, sends: _Sends
+    ) -> None:
+        self.counts.enqueued += 1
+        topic, (key, value, _, headers) = delayed_record(
+            event.key,
+            encode_job(event.job),
+            [],
+            due_ms=event.job.run_after_ms,
+            now_ms=now_ms,
+            original_timestamp_ms=record.timestamp,
+        )
+        sends.add(topic, (key, value, partition, headers))
+        sends.add(OUTCOMES, (event.key, encode_outcome(enqueued(event, now_ms)), partition, None))
+
+    def _discard(self, found: InvalidPayload, now_ms: int, sends: _Sends) -> None:
+        self.counts.invalid += 1
+        outcome = invalid_payload_outcome(
+            found.organization_id, found.event_id, found.replay, found.attempts, found.what, now_ms
+        )
+        key = f"{found.organization_id}:{found.event_id}".encode()
+        sends.add(OUTCOMES, (key, encode_outcome(outcome), -1, None))
+        log.warning("group_link_discarded", event_id=found.event_id, what=found.what)
+
+    def _rekey(self, record: Record, event: GroupLinkEvent, now_ms: int, sends: _Sends) -> None:
+        """Put a hand-produced event under its key and partition, once; still wrong is a dead letter."""
+        if any(name == REKEYED for name, _ in record.headers):
+            message = "key or partition is wrong after it was put right once: does another partitioner write?"
+            self._bury(record, Cause("enqueue", "key_mismatch", message), now_ms, sends)
+            return
+        self.counts.rekeyed += 1
+        kept: list[Header] = [*record.headers, (REKEYED, b"1")]
+        sends.add(GROUP_LINKS, (event.key, record.value, self._place(event.key), kept))
+
+    def _bury(self, record: Record, cause: Cause, now_ms: int, sends: _Sends) -> None:
+        self.counts.dead += 1
+        burial = bury(record, cause, None, "", now_ms)
+        sends.add(DEAD, burial.letter)
+        sends.add(OUTCOMES, burial.outcome)
+        log.warning(
+            "dead_letter",
+            reason=cause.reason,
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+        )
