@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 from ops.embedded.folder import open_folder
 from ops.embedded.process import tail
@@ -16,8 +17,10 @@ from settings import Settings
 _POLL_S = 0.1
 
 
-def start_detached(settings: Settings, progress: Progress, *, servers_only: bool, timeout_s: float) -> None:
-    """Start the supervisor behind and show its progress; returns when all is ready.
+def start_detached(
+    settings: Settings, progress: Progress, *, options: Sequence[str], timeout_s: float
+) -> None:
+    """Start the supervisor behind and show its progress; returns when all is ready. `options` are of `up`.
 
     Raises AlreadyRunning, or StartFailed with what the supervisor said; when only the time (seconds) ran out
     it goes on.
@@ -26,7 +29,7 @@ def start_detached(settings: Settings, progress: Progress, *, servers_only: bool
     output = folder.logs / "up.log"
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ops.cli", "up", *(["--servers-only"] if servers_only else [])],
+            [sys.executable, "-m", "ops.cli", "up", *options],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,

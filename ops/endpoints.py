@@ -1,11 +1,16 @@
-"""Where Kafka and Postgres are for a command: as the settings name them, else where `rajada up` runs them."""
+"""Where the servers are for a command: as the settings name them, else where `rajada up` runs them."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from ops.embedded.folder import find_folder
 from ops.errors import NotRunning
 from ops.supervision.run_file import RunFile, read_run_file
 from settings import Settings
+
+STAND_IN: Final = "engine"
+"""The unit that stands in for the agent engine under `rajada up --with-engine`."""
 
 
 def running(settings: Settings) -> RunFile | None:
@@ -33,6 +38,13 @@ def database_of(settings: Settings) -> str:
     if run is None or not run.database_url:
         raise NotRunning(_message(settings, "Postgres", "DATABASE_URL"))
     return run.database_url
+
+
+def stand_in_of(settings: Settings) -> str | None:
+    """Where turns are POSTed to if a stand-in engine runs in the data folder; the worker knows no other."""
+    run = running(settings)
+    units = run.units if run is not None else ()
+    return next((unit.listens for unit in units if unit.name == STAND_IN and unit.listens), None)
 
 
 def _message(settings: Settings, what: str, variable: str) -> str:

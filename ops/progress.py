@@ -160,6 +160,7 @@ def summary(run: RunFile, home: Path) -> list[str]:
         f"  Postgres  {shown(run.database_url)}",
         f"  Data      {home}",
         "`rajada status` shows what runs, `rajada logs NAME -f` follows a log, `rajada down` stops all.",
+        *([run.hint] if run.hint else []),
     ]
 
 
@@ -177,6 +178,7 @@ def run_as_json(
         "ready_after_s": run.ready_after_s,
         "units": run.units,
         "counters": counters or {},
+        "hint": run.hint,
         "error": run.error,
     }
     return msgspec.json.encode(told).decode()

@@ -8,7 +8,9 @@ import sys
 import status
 from ops.embedded.folder import DataFolder
 from ops.embedded.kafka import EmbeddedKafka
+from ops.embedded.ports import HOST, ports_for
 from ops.embedded.postgres import EmbeddedPostgres
+from ops.endpoints import STAND_IN
 from ops.given import check_kafka, check_postgres, shown, whose_tables
 from ops.supervision.units import Program, ServerUnit, Step, Unit
 from settings import Settings
@@ -16,13 +18,22 @@ from settings import Settings
 DATABASE = "rajada"
 """The database that is made in an embedded Postgres."""
 
+NO_ENGINE = (
+    "AGENT_ENGINE_URL is not set: turns are held, none is lost. Set it and start again, or see them answered "
+    "by a stand-in with `rajada up --with-engine`."
+)
+
 
 class Stack:
     """The units of one installation, and where its servers listen."""
 
-    def __init__(self, settings: Settings, folder: DataFolder, *, servers_only: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, folder: DataFolder, *, servers_only: bool = False, with_engine: bool = False
+    ) -> None:
+        """`with_engine`: run the stand-in engine, too, and hand turns to it instead of AGENT_ENGINE_URL."""
         self._settings = settings
         self._folder = folder
+        self._engine_url = ""
         self._kafka = (
             None
             if settings.kafka_bootstrap_servers
@@ -35,6 +46,8 @@ class Stack:
             Step("migrations", self._migrate, after=("postgres",)),
             Step("topics", self._topics, after=("kafka",)),
         ]
+        if with_engine:
+            self.units.append(self._engine())
         if not servers_only:
             self.units += self._processes()
         if self._kafka is not None:
@@ -49,6 +62,12 @@ class Stack:
     def database_url(self) -> str:
         """URL of the database; that of the embedded Postgres is known once it is prepared."""
         return self._settings.database_url or (self._postgres.url_of(DATABASE) if self._postgres else "")
+
+    @property
+    def hint(self) -> str:
+        """What somebody who starts it should know; empty when nothing."""
+        runs_jobs = "worker" in (unit.name for unit in self.units) and self._settings.jobs_run_by == "lanes"
+        return NO_ENGINE if runs_jobs and not (self._engine_url or self._settings.agent_engine_url) else ""
 
     # -- servers
     def _kafka_unit(self) -> Unit:
@@ -94,6 +113,17 @@ class Stack:
         return f"{len(made)} made" if made else "all there"
 
     # -- the processes of the pipeline
+    def _engine(self) -> Unit:
+        """A stand-in for the agent engine, on a port that is kept between starts."""
+        port = ports_for((STAND_IN,), self._folder.ports)[STAND_IN]
+        self._engine_url = f"http://{HOST}:{port}/turns"
+        return self._program(
+            STAND_IN,
+            [sys.executable, "-m", "ops.cli", "engine", "--port", str(port)],
+            after=(),
+            listens=self._engine_url,
+        )
+
     def _processes(self) -> list[Unit]:
         level = self._settings.log_level.lower()
         faust = [sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web", "-l", level]
@@ -105,14 +135,22 @@ class Stack:
             self._program("sink", [*rajada, "sink"]),
         ]
 
-    def _program(self, name: str, command: list[str]) -> Program:
+    def _program(
+        self,
+        name: str,
+        command: list[str],
+        *,
+        after: tuple[str, ...] = ("kafka", "postgres", "migrations", "topics"),
+        listens: str = "",
+    ) -> Program:
         return Program(
             name,
             command,
             log=self._folder.logs / f"{name}.log",
             status_folder=self._folder.status,
             environment=self._environment,
-            after=("kafka", "postgres", "migrations", "topics"),
+            after=after,
+            listens=listens,
         )
 
     def _environment(self) -> dict[str, str]:
@@ -123,4 +161,5 @@ class Stack:
             "RAJADA_HOME": str(self._folder.root),
             "PYTHONUNBUFFERED": "1",
             status.STATUS_DIR: str(self._folder.status),
+            **({"AGENT_ENGINE_URL": self._engine_url} if self._engine_url else {}),
         }

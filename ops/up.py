@@ -38,10 +38,18 @@ log = structlog.get_logger(__name__)
 class Up:
     """The run of one stack in one data folder."""
 
-    def __init__(self, settings: Settings, progress: Progress, *, servers_only: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        progress: Progress,
+        *,
+        servers_only: bool = False,
+        with_engine: bool = False,
+    ) -> None:
         self._settings = settings
         self._progress = progress
         self._servers_only = servers_only
+        self._with_engine = with_engine
         self._begun = time.monotonic()
         self._folder: DataFolder = open_folder(settings.home)
         me = identify(os.getpid())
@@ -71,7 +79,12 @@ class Up:
             self._folder.run_file.unlink(missing_ok=True)
 
     def _supervise(self) -> None:
-        self._stack = stack = Stack(self._settings, self._folder, servers_only=self._servers_only)
+        self._stack = stack = Stack(
+            self._settings,
+            self._folder,
+            servers_only=self._servers_only,
+            with_engine=self._with_engine,
+        )
         supervisor = Supervisor(
             stack.units,
             self._folder,
@@ -101,7 +114,8 @@ class Up:
 
     def _ready(self) -> None:
         took = round(time.monotonic() - self._begun, 2)
-        self._run = msgspec.structs.replace(self._run, ready_after_s=took)
+        hint = self._stack.hint if self._stack is not None else ""
+        self._run = msgspec.structs.replace(self._run, ready_after_s=took, hint=hint)
         self._note("ready")
         log.info("stack_ready", took_s=took)
         self._progress.ready(self._run, self._folder.root)

@@ -29,14 +29,19 @@ def up(
     servers_only: Annotated[
         bool, typer.Option("--servers-only", help="Kafka, Postgres, tables and topics; no processes of ours.")
     ] = False,
+    with_engine: Annotated[
+        bool,
+        typer.Option("--with-engine", help="Run the stand-in agent engine, too, and hand turns to it."),
+    ] = False,
     timeout: Annotated[
         float, typer.Option(help="With --detach: seconds to wait for all to be ready.")
     ] = 180.0,
 ) -> None:
     """Start Kafka, Postgres and the pipeline in the data folder, and keep them up.
 
-    KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL name servers to be used instead of the embedded ones. Ctrl-C
-    stops everything in order; a second one kills what still stops.
+    KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL name servers to be used instead of the embedded ones. Turns go to
+    AGENT_ENGINE_URL, and are held without it; --with-engine overrules it. Ctrl-C stops everything in order; a
+    second one kills what still stops.
     """
     from rich.console import Console
 
@@ -48,11 +53,13 @@ def up(
     if detach:
         from ops.detached import start_detached
 
-        start_detached(get_settings(), progress, servers_only=servers_only, timeout_s=timeout)
+        wanted = {"--servers-only": servers_only, "--with-engine": with_engine}
+        options = [name for name, chosen in wanted.items() if chosen]
+        start_detached(get_settings(), progress, options=options, timeout_s=timeout)
         return
     from ops.up import Up
 
-    Up(get_settings(), progress, servers_only=servers_only).run()
+    Up(get_settings(), progress, servers_only=servers_only, with_engine=with_engine).run()
 
 
 def down(
@@ -113,8 +120,9 @@ def status(json: Json = False) -> None:
     for name, values in counters.items():
         for line in lines(name, values):
             console.print(line, markup=False, soft_wrap=True)
-    for line in summary(run, home)[1:4]:
-        console.print(line, markup=False, soft_wrap=True)
+    for line in [*summary(run, home)[1:4], run.hint]:
+        if line:
+            console.print(line, markup=False, soft_wrap=True)
 
 
 def logs(

@@ -7,6 +7,7 @@ from typing import Final
 import httpx
 
 from ops.doctor.findings import Finding, Verdict, examine, fail, ok, warn
+from ops.endpoints import stand_in_of
 from settings import Settings
 from streams.handlers.http import Limits, trusted
 from streams.handlers.http_faults import no_reply
@@ -24,7 +25,7 @@ def agent_engine(settings: Settings) -> Verdict:
     """Whether turns can be handed over."""
     if settings.jobs_run_by == "table":
         return ok("not asked: the CRM's own workers run the jobs")
-    url = settings.agent_engine_url
+    url = stand_in_of(settings) or settings.agent_engine_url
     if url is None:
         return warn(
             "AGENT_ENGINE_URL is not set: turns are held",

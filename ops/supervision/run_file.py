@@ -51,6 +51,8 @@ class RunFile(msgspec.Struct, frozen=True):
     kafka: str = ""
     database_url: str = ""
     ready_after_s: float | None = None
+    hint: str = ""
+    """What whoever started it should know."""
     error: str = ""
     exit_code: int = 0
 

@@ -116,10 +116,11 @@ class Program(Unit):
         once: bool = False,
         needless: Callable[[], bool] = lambda: False,
         nice: int = 0,
+        listens: str = "",
     ) -> None:
         """`environment` is asked at each start: where the servers listen is known only then.
 
-        `needless` tells, when its turn comes, that it need not run at all.
+        `needless` tells, when its turn comes, that it need not run at all; `listens`: where clients find it.
         """
         self.name = name
         self.after = after
@@ -130,6 +131,7 @@ class Program(Unit):
         self._environment = environment
         self._needless = needless
         self._nice = nice
+        self._listens = listens
         self._pid: int | None = None
 
     def prepare(self) -> None:
@@ -163,6 +165,10 @@ class Program(Unit):
             kill(process)
             return True
         return super().stop(process, deadline_s)
+
+    def listens(self) -> str:
+        """Where clients find it, if they do."""
+        return self._listens
 
     def log_file(self) -> Path:
         """The program's log."""

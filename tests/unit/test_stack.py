@@ -1,0 +1,58 @@
+"""What `rajada up` runs, and what it hands to whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ops.embedded.folder import open_folder
+from ops.endpoints import STAND_IN
+from ops.stack import NO_ENGINE, Stack
+from settings import Settings
+
+GIVEN = {"kafka_bootstrap_servers": "k:9092", "database_url": "postgresql://p/d"}
+
+
+def stack(folder: Path, *, with_engine: bool = False, servers_only: bool = False, **more: object) -> Stack:
+    settings = Settings.model_validate({"agent_engine_url": None, **GIVEN, **more})
+    return Stack(settings, open_folder(folder), with_engine=with_engine, servers_only=servers_only)
+
+
+def names(of: Stack) -> list[str]:
+    return [unit.name for unit in of.units]
+
+
+def test_every_process_of_the_pipeline_runs_and_no_engine_unless_asked_for(tmp_path: Path) -> None:
+    assert names(stack(tmp_path))[-4:] == ["relay", "worker", "delays", "sink"]
+    assert STAND_IN not in names(stack(tmp_path))
+
+
+def test_the_stand_in_keeps_its_port_and_the_processes_are_told_of_it(tmp_path: Path) -> None:
+    first, second = (stack(tmp_path, with_engine=True, agent_engine_url="http://real/") for _ in range(2))
+    (url, again) = ({unit.name: unit.listens() for unit in one.units}[STAND_IN] for one in (first, second))
+    assert url == again and url.startswith("http://127.0.0.1:") and url.endswith("/turns")
+    assert first._environment()["AGENT_ENGINE_URL"] == url, "the stand-in was asked for: no real turn is made"
+
+
+def test_without_it_the_processes_know_what_the_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_ENGINE_URL", "http://real/")
+    assert stack(tmp_path)._environment()["AGENT_ENGINE_URL"] == "http://real/"
+
+
+@pytest.mark.parametrize(
+    ("more", "hint"),
+    [
+        ({}, NO_ENGINE),
+        ({"agent_engine_url": "http://real/"}, ""),
+        ({"with_engine": True}, ""),
+        ({"jobs_run_by": "table"}, ""),
+        ({"servers_only": True}, ""),
+    ],
+)
+def test_whoever_starts_it_without_an_engine_is_told_that_turns_are_held(
+    tmp_path: Path, more: dict[str, bool], hint: str
+) -> None:
+    assert stack(tmp_path, **more).hint == hint
