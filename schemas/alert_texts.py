@@ -154,6 +154,11 @@ def sweep_held(why: str, language: Language = DEFAULT) -> Alert:
     return _alert("sweep_held", language, [], why)
 
 
+def delays_late(p99_ms: int, language: Language = DEFAULT) -> Alert:
+    """Delayed records reach `dispatch.jobs` too late; `p99_ms` is how late, in the last minute."""
+    return _alert("delays_late", language, [Fact("milliseconds", p99_ms)], None)
+
+
 def database_away(seconds: int, error: str | None, language: Language = DEFAULT) -> Alert:
     """Postgres could not be reached; told afterwards, since it could not be written before."""
     return _alert("database_away", language, [Fact("seconds", seconds)], error)

@@ -103,8 +103,13 @@ class Forwarder:
         self._not_before_s = 0.0
         self._wait_s = FIRST_WAIT_S
         self._ends_at_s = 0.0
+        self._words: list[Send] = []
         self.undone: str | None = None
         """Why the last transaction was aborted; None when it was not."""
+
+    def tell(self, word: Send) -> None:
+        """Send this, too, with the next transaction."""
+        self._words.append(word)
 
     def step(self) -> None:
         """Wait for the next thing to do, and do it. Raises SessionOver."""
@@ -123,7 +128,7 @@ class Forwarder:
         if began_s >= self._ends_at_s:
             self._ends_at_s = began_s + ENDS_EVERY_S
             offsets |= self._queues.ends()
-        if offsets:
+        if offsets or self._words:
             self._not_before_s = began_s + PACE_S
             self._forward(batch, offsets, now_ms)
 
@@ -136,22 +141,25 @@ class Forwarder:
         return min(max(due_s, self._not_before_s - self._clock.monotonic_s(), 0.0), IDLE_S)
 
     def _forward(self, batch: Sequence[Held], offsets: Mapping[Place, int], now_ms: float) -> None:
-        plan = [
+        plan: list[tuple[Held | None, Send]] = [
             (held, send)
             for held in batch
             for send in sends_of(held, now_ms, self._trouble.get(held.mark, Trouble.NONE), self._language)
         ]
+        plan += [(None, word) for word in self._words]
         try:
             self._outlet.forward([send for _, send in plan], offsets, int(now_ms))
         except Undone as undone:
             self._put_off(undone)
             if isinstance(undone, Refused):
-                self._suspect([plan[n][0] for n in sorted(undone.sends)], len(batch))
+                refused = [held for n in sorted(undone.sends) if (held := plan[n][0]) is not None]
+                self._suspect(refused, len(batch))
         else:
             self._wait_s, self.undone = FIRST_WAIT_S, None
             self._queues.left(batch)
             self._queues.committed(offsets)
-            self._count(plan)
+            self._words.clear()
+            self._count([(held, send) for held, send in plan if held is not None])
 
     def _put_off(self, undone: Undone) -> None:
         self._tally.undone += 1

@@ -40,6 +40,7 @@ class TransactionalOutlet:
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": int(TRANSACTION_S * 1000),
                 "linger.ms": 2,
+                "partitioner": "murmur2_random",
                 # Kafka asks for patience while it still ends the transaction before: a few ms, not 100.
                 "retry.backoff.ms": 5,
                 "retry.backoff.max.ms": 500,

@@ -12,6 +12,8 @@ import structlog
 import status
 from schemas.topic_names import CLOCK
 from settings import Settings
+from streams.delays.alarm import EVERY_S as ALARM_EVERY_S
+from streams.delays.alarm import LateAlarm
 from streams.delays.forwarder import Forwarder, SessionOver
 from streams.delays.identity import identity
 from streams.delays.intake import GroupIntake
@@ -33,7 +35,6 @@ GROUP: Final = "rajada-delays"
 FIRST_WAIT_S: Final = 0.2
 LONGEST_WAIT_S: Final = 5.0
 COUNTERS_EVERY_S: Final = 5.0
-LATE_EVERY_S: Final = 60.0
 
 
 def run_delays(bootstrap: str, settings: Settings, stop: threading.Event) -> None:
@@ -66,7 +67,9 @@ class _Process:
         self._trouble: dict[Mark, Trouble] = {}
         self._wait_s = FIRST_WAIT_S
         self._said: tuple[str, str] | None = None
-        self._counted_at_s = self._late_at_s = 0.0
+        self._alarm = LateAlarm(identity, settings.language)
+        self._counted_at_s = 0.0
+        self._look_at_s = time.monotonic() + ALARM_EVERY_S
 
     def run(self) -> None:
         """Until stopped."""
@@ -129,6 +132,7 @@ class _Process:
                 if self._say("ready"):
                     log.info("delays_ready", partitions=len(queues.places))
             self._count(queues)
+            self._look(forwarder, clock)
         self._counted_at_s = 0.0
         self._count(queues)
 
@@ -141,7 +145,7 @@ class _Process:
         self._wait_s = min(self._wait_s * 2, LONGEST_WAIT_S)
 
     def _count(self, queues: Queues) -> None:
-        """Leave the numbers for `rajada status`, and raise the alarm when records come too late."""
+        """Leave the numbers for `rajada status`."""
         now_s = time.monotonic()
         if now_s < self._counted_at_s:
             return
@@ -160,13 +164,25 @@ class _Process:
             "late_max_ms": late.max_ms,
         }
         status.counters(NAME, counters)
-        if late.p99_ms > BAR_MS and now_s >= self._late_at_s:
-            self._late_at_s = now_s + LATE_EVERY_S
+
+    def _look(self, forwarder: Forwarder, clock: KafkaClock) -> None:
+        """Once a minute: do records come in time? If not, log it, and tell it on if it lasts."""
+        now_s = time.monotonic()
+        if now_s < self._look_at_s:
+            return
+        self._look_at_s = now_s + ALARM_EVERY_S
+        late = self._tally.lateness.figures(now_s)
+        if late.p99_ms > BAR_MS:
             log.error(
                 "delays_late",
-                **counters,
+                records=late.records,
+                p99_ms=late.p99_ms,
+                max_ms=late.max_ms,
                 what_to_do="was it down, or Kafka slow? If it goes on, start another `rajada delays`",
             )
+        word = self._alarm.look(late, int(clock.now_ms()))
+        if word is not None:
+            forwarder.tell(word)
 
     def _say(self, state: Literal["ready", "waiting"], reason: str = "") -> bool:
         """Tell the supervisor, and whether that is news."""

@@ -52,6 +52,7 @@ class Send:
     topic: str
     """Name without prefix."""
     partition: int
+    """-1: by the key's hash."""
     key: bytes | None
     value: bytes | None
     headers: Sequence[Header]

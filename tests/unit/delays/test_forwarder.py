@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from schemas.topic_names import DEAD, JOBS, OUTCOMES
 from streams.delays.forwarder import BATCH_RECORDS
 from streams.delays.queues import MOST_RECORDS
+from streams.delays.records import Send
 from streams.due import DUE_AT, ORIGINAL_TIMESTAMP, TIERS_MS, read_due
 from tests.unit.delays.world import PARTITIONS, T0, Fault, World
 
@@ -265,3 +266,12 @@ def test_whatever_happens_each_record_arrives_once_and_never_early(
     # a kill or a fault costs a try or two, no more
     check(world, due, late_ms=SHORTEST + CYCLE + 4_000 * sum(what == "fault" for what, _ in todo))
     assert all(read_due(record.headers) is not None for record in world.arrived())
+
+
+@pytest.mark.parametrize("fault", [None, *get_args(Fault)])
+def test_a_word_goes_with_the_next_transaction_though_nothing_is_due(fault: Fault | None) -> None:
+    """A session that ends takes it along; the next minute's word says the same."""
+    world = World(faults=[] if fault is None else [fault])
+    world.join().forwarder.tell(Send(OUTCOMES, -1, b"k", b"word", ()))
+    world.run(1_000)
+    assert [record.value for record in world.arrived(OUTCOMES)] == [b"word"] * (fault != "lost before")

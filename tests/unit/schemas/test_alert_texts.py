@@ -47,6 +47,7 @@ def every(error: str | None, language: Language) -> dict[str, Alert]:
         "drain_stopped": alert_texts.drain_stopped(EVENT, 12, 3, language),
         "clock_skew": alert_texts.clock_skew(-1500, language),
         "sweep_held": alert_texts.sweep_held(error or "", language),
+        "delays_late": alert_texts.delays_late(812, language),
         "database_away": alert_texts.database_away(31, error, language),
         "slot_lost": alert_texts.slot_lost("rajada", language),
         "slot_lagging": alert_texts.slot_lagging("rajada", 4096, language),
