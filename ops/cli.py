@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from ops.commands import demo, dlq, doctor, engine, processes, produce, stack, sweep, why
+from ops.commands import demo, dlq, doctor, engine, processes, produce, replay, stack, sweep, why
 from ops.errors import exit_code_of
 
 app = typer.Typer(
@@ -38,6 +38,7 @@ app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
 app.command("doctor", rich_help_panel=_TOOLS)(doctor.doctor)
 app.command("engine", rich_help_panel=_TOOLS)(engine.engine)
 app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
+app.command("replay", rich_help_panel=_TOOLS)(replay.replay)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)

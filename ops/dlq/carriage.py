@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Final
 
-from ops.dlq.desk import PAGE, PAGE_BYTES, STALL_S, Desk, Ranges
+from ops.copies import STALL_S
+from ops.dlq.desk import PAGE, PAGE_BYTES, Desk, Ranges
 from ops.dlq.lines import LARGEST_BYTES, Line, WrongLine, as_line, digest, of_line
 from ops.dlq.selection import Filter
 from ops.errors import OpsError

@@ -15,6 +15,7 @@ from confluent_kafka import Message
 from db.closed_letters import Closed, ClosedLetters
 from db.runs import Connection, connect, try_lock
 from ops.asking import NotMigrated, asking
+from ops.copies import STALL_S
 from ops.dlq.selection import Filter
 from ops.endpoints import bootstrap_of, database_of
 from ops.errors import AlreadyRunning, NotRunning, Unreachable
@@ -26,8 +27,6 @@ from streams.letters import Letter, Place
 PAGE: Final = 1_000
 """Letters that are handled together."""
 PAGE_BYTES: Final = 8 * 1024 * 1024
-STALL_S: Final = 30.0
-"""Kafka gives no record for so long: it is away."""
 LOCK: Final = "letters"
 
 Ranges = Mapping[int, tuple[int, int]]

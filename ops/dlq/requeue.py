@@ -18,21 +18,19 @@ import msgspec
 
 from db import runs
 from db.closed_letters import ClosedRow, replays_of
+from ops import copies as copying
 from ops.asking import asking
 from ops.backfill import Limit
-from ops.dlq.desk import PAGE, STALL_S, Desk, Page, operator
+from ops.dlq.desk import PAGE, Desk, Page, operator
 from ops.dlq.selection import Filter, short
 from ops.errors import OpsError
 from ops.sender import Sender
-from ops.why.reader import headers_of
 from schemas.topic_names import CONTROL, GROUP_LINKS, JOBS, OUTCOMES, PARKING, SOURCE
 from streams.letters import Letter
 from streams.requeueing import Copy, Run, Stays, requeued, source_of
 
 COMMAND: Final = "requeue"
 TARGETS: Final = (SOURCE, GROUP_LINKS, JOBS, OUTCOMES, CONTROL, PARKING)
-LATE_MS: Final = 3 * 60 * 1000
-"""A page's copies were appended at most so long after the page before it was recorded."""
 TOLD: Final = 20
 """Letters that stay and are told one by one; all are counted."""
 
@@ -62,17 +60,12 @@ class Selection(msgspec.Struct, frozen=True):
         return timeless[0] == timeless[1] and self.asked == other.asked and self.topic_id == other.topic_id
 
 
-class Progress(msgspec.Struct):
+class Progress(copying.Progress):
     """How far a run is, as it is stored."""
 
-    next: dict[int, int] = {}
-    """Partition → the next letter to look at."""
     requeued: int = 0
     parked: int = 0
     stayed: int = 0
-    targets: dict[str, dict[int, int]] = {}
-    """Topic → partition → everything below was written before the page that comes next."""
-    noted_ms: int = 0
 
     @property
     def done(self) -> int:
@@ -182,9 +175,11 @@ class Requeue:
             for partition, (start, end) in self._selection.ranges.items()
         }
         with asking(self._desk.url):
-            for other in runs.unfinished(self._desk.connection, COMMAND):
+            for other in unfinished(self._desk):
                 if other.number != result.run or self._resumed:
-                    self._copied |= copied_since(self._desk, other)
+                    self._copied |= copying.written_since(
+                        self._desk.reader, self._desk.settings, progress_of(other)
+                    )
             for page in self._desk.pages(self._selection.chosen, left, self._size):
                 if self._stop.is_set():
                     result.interrupted = True
@@ -232,10 +227,7 @@ class Requeue:
         sent = [letter for letter, copy in copied if copy.topic != PARKING]
         progress.parked += len(parked)
         progress.requeued += len(sent)
-        progress.next |= page.next
-        for topic, ends in self._sender.ends.items():
-            progress.targets.setdefault(topic, {}).update(ends)
-        progress.noted_ms = _now_ms()
+        progress.reach(page.next, self._sender.ends)
         with self._desk.connection.transaction():
             self._desk.letters.close(_rows(sent), "requeued", by, self._run.number)
             self._desk.letters.close(_rows(parked), "parked", by, self._run.number)
@@ -246,30 +238,6 @@ class Requeue:
         self._result.reasons[why] += 1
         if len(self._result.stays) < TOLD:
             self._result.stays.append((str(letter.place), why))
-
-
-def copied_since(desk: Desk, stored: runs.StoredRun) -> set[str]:
-    """The places of letters whose copies an unfinished run wrote after the last page that it recorded.
-
-    Only its next page can have any: a process that is killed between writing and recording leaves them.
-    """
-    found: set[str] = set()
-    progress = progress_of(stored)
-    if selection_of(stored).topic_id != desk.topic_id:
-        return found
-    until_ms = progress.noted_ms + LATE_MS
-    for name, begins in progress.targets.items():
-        topic = desk.settings.topic(name)
-        late = desk.reader.since(topic, until_ms)
-        ranges = {}
-        for partition, begin_at in begins.items():
-            start, end = desk.reader.bounds(topic, partition)
-            ranges[partition] = (max(start, begin_at), min(end, late.get(partition, end)))
-        for message in desk.reader.read(topic, ranges, stall_s=STALL_S):
-            source = source_of(headers_of(message))
-            if source:
-                found.add(source)
-    return found
 
 
 def _rows(letters: Iterable[Letter]) -> list[ClosedRow]:

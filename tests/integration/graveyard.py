@@ -91,6 +91,14 @@ class Graveyard:
             encode_job(job), key, JOBS, Cause("execute", "http_500", "no answer", attempt=5, job_id=job.id)
         )
 
+    def died(self, value: bytes | None) -> Died:
+        """A record of any bytes."""
+        return Died(value)
+
+    def publish(self, record: Died, topic: str) -> None:
+        """Write a record to a topic as its producer would, without waiting for it."""
+        self._produce(topic, record, list(record.headers))
+
     def bury(self, died: Iterable[Died], topic: str = DEAD) -> None:
         """Write letters."""
         for one in died:
