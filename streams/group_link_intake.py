@@ -13,8 +13,8 @@ import structlog
 from aiokafka.partitioner import murmur2
 
 from schemas.codec import encode_job, encode_outcome
-from schemas.dead import Cause, Header
-from schemas.topic_names import DEAD, GROUP_LINKS, OUTCOMES
+from schemas.dead import Cause, Header, resting_place
+from schemas.topic_names import GROUP_LINKS, OUTCOMES
 from streams.burial import bury
 from streams.closing import invalid_payload_outcome
 from streams.due import delayed_record
@@ -115,7 +115,7 @@ class GroupLinkIntake:
     def _bury(self, record: Record, cause: Cause, now_ms: int, sends: _Sends) -> None:
         self.counts.dead += 1
         burial = bury(record, cause, None, "", now_ms)
-        sends.add(DEAD, burial.letter)
+        sends.add(resting_place(burial.letter[3] or ()), burial.letter)
         sends.add(OUTCOMES, burial.outcome)
         log.warning(
             "dead_letter",

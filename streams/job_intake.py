@@ -9,10 +9,10 @@ from typing import Final
 import structlog
 
 from schemas.codec import decode_command, decode_job
-from schemas.dead import Cause, Header
+from schemas.dead import Cause, Header, resting_place
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.records import Job
-from schemas.topic_names import DEAD, OUTCOMES
+from schemas.topic_names import OUTCOMES
 from streams.burial import bury
 from streams.calls import Calls
 from streams.control import carry_out, pause
@@ -128,7 +128,7 @@ class JobIntake:
     def _bury(self, record: Record, reason: str, message: str, now_ms: int) -> None:
         self._executor.tally.unreadable += 1
         burial = bury(record, Cause("execute", reason, message), None, "", now_ms, self._rules.language)
-        self._outbox.send(DEAD, [burial.letter])
+        self._outbox.send(resting_place(burial.letter[3] or ()), [burial.letter])
         self._outbox.send(OUTCOMES, [burial.outcome])
         log.warning(
             "dead_letter", reason=reason, topic=record.topic, partition=record.partition, offset=record.offset

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from schemas.codec import encode_job, encode_outcome
-from schemas.dead import Cause, Header, dead_headers
+from schemas.dead import Cause, Header, dead_headers, resting_place
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
-from schemas.topic_names import DEAD, JOBS, OUTCOMES
+from schemas.topic_names import JOBS, OUTCOMES
 from streams.due import delayed_record
 from streams.heads import Head, Origin, Send, State
 
@@ -121,7 +121,8 @@ def bury(job_id: str, head: Head, reason: str, now_ms: int) -> None:
         first: Header = ("first-failed-at", str(head.first_failed_ms).encode())
         kept = [header for header in origin.headers if header[0] != first[0]]
         origin = msgspec.structs.replace(origin, headers=[*kept, first])
-    head.unsent.append(Send(DEAD, head.job, dead_headers(origin, cause, now_ms)))
+    headers = dead_headers(origin, cause, now_ms)
+    head.unsent.append(Send(resting_place(headers), head.job, headers))
 
 
 def take_events_in(survivor: Head, taken: Sequence[tuple[str, Head]]) -> None:

@@ -10,6 +10,9 @@ from schemas.codec import decode_command, encode_job
 from schemas.dead import Cause, Header, dead_headers
 from schemas.topic_names import CONTROL, DEAD, GROUP_LINKS, JOBS, OUTCOMES, PARKING, SOURCE
 from streams.events import Event, read_event
+from streams.heads import Head, State
+from streams.heads import Origin as Origin_
+from streams.job_records import bury
 from streams.letters import Letter, Place
 from streams.requeueing import Copy, Run, Stays, requeued, source_of
 from tests.unit.builders import event, row_bytes, uid
@@ -141,3 +144,16 @@ def test_br_38_every_letter_ends_in_exactly_one_place(
             assert (found.key, found.value) == (key, value)
     else:
         assert found.why
+
+
+@pytest.mark.parametrize(("replays", "topic"), [(b"2", DEAD), (b"3", PARKING)])
+def test_br_43_a_job_that_dies_after_three_replays_is_buried_in_the_parking_lot(
+    replays: bytes, topic: str
+) -> None:
+    head = Head(
+        State.DEAD, job=encode_job(JOB), attempt=5, origin=Origin_(CONTROL, -1, -1, 1, [("replays", replays)])
+    )
+    bury(JOB.id, head, "http_500", 9)
+    (sent,) = head.unsent
+    died = Letter(Place(topic, 0, 0), 9, event().key, sent.value, sent.headers or [])
+    assert (sent.topic, died.job_id, died.replays) == (topic, JOB.id, int(replays))
