@@ -227,6 +227,41 @@ class Settings(BaseSettings):
     ca_file: FilePath | None = None
     """PEM file of certificate authorities that are trusted in HTTPS besides the usual ones."""
 
+    # -- the reconciler (docs/reconciler.md); its limits stand in schema `connect`
+    reconcile_cron: str = "*/5 * * * *"
+    """When stuck WhatsApp instances are looked for: a cron expression; of six fields the first is seconds."""
+    reconcile_time_zone: str = "America/Sao_Paulo"
+    """The time zone of that expression."""
+    reconcile_catch_up_s: float = Field(default=3_600.0, ge=0)
+    """A run that is late by more, since nobody was there, is not made up for."""
+    reconcile_jitter_s: float = Field(default=10.0, ge=0)
+    """By how much at most a run is later than its tick, so that installations don't all begin at once."""
+    reconcile_batch: int = Field(default=1_000, ge=1, le=100_000)
+    """Stuck instances that are leased at a time."""
+    reconcile_lease_s: float = Field(default=60.0, ge=1)
+    """Seconds after which what a dead reconciler has leased comes free."""
+    whatsapp_probe_url: Annotated[str | None, BeforeValidator(_web_address)] = Field(
+        default=None, validation_alias="WHATSAPP_PROBE_URL"
+    )
+    """Where the provider is asked whether an instance is well, with `{id}` or `{provider_ref}` in it; unset =
+    it is not asked."""
+    whatsapp_probe_token: Annotated[SecretStr | None, BeforeValidator(_token)] = Field(
+        default=None, validation_alias="WHATSAPP_PROBE_TOKEN"
+    )
+    """Sent to it as a bearer token; unset = none is sent."""
+    whatsapp_probe_timeout_s: float = Field(
+        default=5.0, gt=0, le=600, validation_alias="WHATSAPP_PROBE_TIMEOUT_S"
+    )
+    """Seconds for one question, from connecting to the last byte."""
+    whatsapp_probe_concurrency: int = Field(
+        default=16, ge=1, le=1_000, validation_alias="WHATSAPP_PROBE_CONCURRENCY"
+    )
+    """Questions at a time."""
+    whatsapp_probe_away: Literal["age", "leave"] = Field(
+        default="age", validation_alias="WHATSAPP_PROBE_AWAY"
+    )
+    """Without an answer: `age`: its age alone decides; `leave`: the instance is left for a later run."""
+
     # -- processes
     session_timeout_s: float = Field(default=6.0, ge=1.0)
     """Kafka session timeout of the worker, seconds."""
