@@ -194,6 +194,46 @@ class Settings(BaseSettings):
     """Group links: wait after the first failed attempt; times the failures, at most 8."""
     group_link_batch_size: int = Field(default=20, ge=1, validation_alias="GROUP_LINK_WORKER_BATCH_SIZE")
     """Group links that one worker sends at a time."""
+    group_links_sent_days: int = Field(default=30, ge=0, le=36_500)
+    """Days for which the rows of sent group links are kept; 0 = for ever."""
+    group_links_failed_days: int = Field(default=90, ge=0, le=36_500)
+    """Days for which the rows of failed group links are kept; 0 = for ever."""
+
+    # -- WhatsApp Cloud API (docs/group-links.md)
+    whatsapp_url: Annotated[str, BeforeValidator(_web_address)] = Field(
+        default="https://graph.facebook.com", validation_alias="WHATSAPP_API_URL"
+    )
+    """Where its API is."""
+    whatsapp_version: str = Field(
+        default="v23.0", pattern=r"^v[0-9]{1,3}\.[0-9]{1,3}$", validation_alias="WHATSAPP_API_VERSION"
+    )
+    """Which version of it is spoken."""
+    whatsapp_phone_number_id: str | None = Field(
+        default=None, pattern=r"^[0-9]{1,32}$", validation_alias="WHATSAPP_PHONE_NUMBER_ID"
+    )
+    """Whose number sends for organizations that have none of their own; unset = theirs are held."""
+    whatsapp_access_token: Annotated[SecretStr | None, BeforeValidator(_token)] = Field(
+        default=None, validation_alias="WHATSAPP_ACCESS_TOKEN"
+    )
+    """The access token of that number."""
+    whatsapp_rate_per_s: float = Field(default=80.0, gt=0)
+    """Messages a second of one number, all workers together."""
+    whatsapp_connect_timeout_s: float = Field(default=5.0, gt=0, le=600)
+    """Seconds until it must have taken a connection, TLS included."""
+    whatsapp_timeout_s: float = Field(default=30.0, gt=0, le=600)
+    """Seconds for a whole call; what took longer may or may not have been sent (GROUP_LINK_ON_UNKNOWN)."""
+
+    # -- the HTTP API
+    web_host: str = "127.0.0.1"
+    """Address on which `rajada web` listens; 0.0.0.0 = everywhere (put TLS before it)."""
+    web_port: int | None = Field(default=None, ge=0, le=65_535)
+    """Its port; unset = 8088, and under `rajada up` a free one that is kept; 0 = any."""
+    web_rate_per_s: float = Field(default=100.0, ge=0)
+    """Requests a second of one token, with as much again in a burst; 0 = no limit."""
+    web_max_body_kb: int = Field(default=64, ge=1, le=10_240)
+    """Largest body of a request, KiB."""
+    web_connections: int = Field(default=8, ge=1, le=200)
+    """Connections to Postgres of one web process at most."""
 
     # -- alerts
     language: Language = "pt-BR"

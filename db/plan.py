@@ -33,6 +33,7 @@ INDEXES = {
     "rajada_event_log_dead": "event_log",
     "rajada_job_queue_running": "job_queue",
     "rajada_job_queue_behind": "job_queue",
+    "rajada_group_links_processing": "group_link_dispatch_queue",
 }
 """Index → its table."""
 
@@ -40,7 +41,7 @@ TRIGGER = "zz_rajada_partition_key"
 
 OUR_TABLES = (
     *("meta", "trace", "swept", "replays", "sink_offsets", "windows_settings", "relay", "leases"),
-    *("closed_letters", "dropped", "orders", "troubles"),
+    *("closed_letters", "dropped", "orders", "troubles", "tokens", "whatsapp_numbers"),
 )
 
 
@@ -93,6 +94,7 @@ def _additions(state: dict[str, set[str]], crm: Crm) -> list[str]:
         f"build the index {name} on {table} without blocking writes"
         for name, table in INDEXES.items()
         if name not in state.get("index", set())
+        and not (crm == "existing" and table not in state.get("table", set()))
     ]
     return steps
 
