@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -36,8 +37,8 @@ class GroupIntake:
         self._queues = queues
         self.spoken_to = False
         """Whether the group has ever given us something, be it nothing."""
-        self.away = False
-        """No broker could be reached, and nothing has come since."""
+        self.away_since_s: float | None = None
+        """When no broker could be reached (monotonic), if nothing has come since."""
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -110,7 +111,7 @@ class GroupIntake:
             message.error(),
         )
         if error is None:
-            self.away = False
+            self.away_since_s = None
             assert topic is not None and partition is not None and offset is not None
             headers, readable = _headers(message)
             timestamp = message.timestamp()[1]
@@ -118,7 +119,7 @@ class GroupIntake:
                 topic, partition, offset, timestamp, message.key(), message.value(), headers, readable
             )
         if error.code() == KafkaError._PARTITION_EOF:
-            self.away = False
+            self.away_since_s = None
             assert topic is not None and partition is not None and offset is not None
             return End((topic, partition), offset)
         if error.code() == KafkaError._AUTO_OFFSET_RESET and topic is not None and partition is not None:
@@ -170,7 +171,7 @@ class GroupIntake:
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
-            self.away = True
+            self.away_since_s = time.monotonic()
 
 
 def _places(parts: list[TopicPartition]) -> list[Place]:

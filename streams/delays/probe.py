@@ -16,7 +16,8 @@ log = structlog.get_logger(__name__)
 EVERY_S: Final = 10.0
 """From one reading to the next."""
 AGAIN_S: Final = 0.5
-"""After one that failed."""
+"""After one that failed, or was slow: the first has to find its way, and each ms that it takes makes us late."""
+SLOW_S: Final = 0.02
 ANSWER_S: Final = 3.0
 OLD_S: Final = 25.0
 """Without a reading for so long Kafka, or the leader of `dispatch.clock`, counts as away."""
@@ -36,6 +37,7 @@ class KafkaClock:
         self._clock = BrokerClock()
         self._asked_s: float | None = None
         self._next_s = 0.0
+        self._failed_s = 0.0
         self._wrong = False
         self._producer = Producer(
             {
@@ -63,11 +65,19 @@ class KafkaClock:
         """Whether there was a reading."""
         return self._clock.age_s(0.0) is not None
 
-    @property
-    def fresh(self) -> bool:
-        """Whether Kafka has answered lately."""
-        age_s = self._clock.age_s(time.monotonic())
-        return age_s is not None and age_s < OLD_S
+    def answers(self, since_s: float | None) -> bool:
+        """Whether Kafka has answered lately, and after `since_s` (monotonic) if there was trouble then.
+
+        After trouble it is asked anew at once.
+        """
+        now_s = time.monotonic()
+        age_s = self._clock.age_s(now_s)
+        if age_s is None or age_s > OLD_S:
+            return False
+        if since_s is None or now_s - age_s > since_s:
+            return True
+        self._next_s = min(self._next_s, self._failed_s + AGAIN_S)
+        return False
 
     def upkeep(self, wait_s: float = 0.0) -> None:
         """Take an answer that has come, ask anew when it is time. Raises ClockUnusable."""
@@ -109,8 +119,9 @@ class KafkaClock:
         if believed is not None and read is not None and abs(read - believed) > JUMP_MS:
             log.warning("kafka_clock_was_set", by_ms=round(read - believed))
         self._asked_s = None
-        self._next_s = answered_s + EVERY_S
+        self._next_s = answered_s + (EVERY_S if took_s <= SLOW_S else AGAIN_S)
 
     def _again(self) -> None:
         self._asked_s = None
-        self._next_s = time.monotonic() + AGAIN_S
+        self._failed_s = time.monotonic()
+        self._next_s = self._failed_s + AGAIN_S

@@ -125,7 +125,7 @@ class _Process:
             if forwarder.undone is not None:
                 if self._say("waiting", forwarder.undone):
                     log.warning("delays_transaction_aborted", reason=forwarder.undone)
-            elif intake.away or not clock.fresh:
+            elif not clock.answers(intake.away_since_s):
                 self._say("waiting", "Kafka is away")
             elif intake.spoken_to:
                 self._wait_s = FIRST_WAIT_S

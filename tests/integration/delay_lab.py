@@ -91,7 +91,13 @@ class DelayLab:
         self.settings = Settings(topic_prefix=self.prefix, partitions=PARTITIONS)
         ensure_topics(self.kafka, self.settings)
         self._forwarders: list[Forwarder] = []
-        self._producer = Producer({"bootstrap.servers": self.kafka, "partitioner": "murmur2_random"})
+        self._producer = Producer(
+            {
+                "bootstrap.servers": self.kafka,
+                "partitioner": "murmur2_random",
+                "message.max.bytes": 8_000_000,
+            }
+        )
         self._reader = self.reader(JOBS)
 
     def topic(self, name: str) -> str:

@@ -137,6 +137,10 @@ def test_started_before_kafka_it_waits_and_says_so(own_kafka: EmbeddedKafka, bes
     beside.check()
     own_kafka.kill()
     until(lambda: forwarder.state() == "waiting", 60, forwarder.log)
+    own_kafka.start()
+    until(lambda: forwarder.state() == "ready", 60, forwarder.log)  # though there is nothing to forward
+    own_kafka.kill()
+    until(lambda: forwarder.state() == "waiting", 60, forwarder.log)
     began = time.monotonic()
     assert forwarder.end() == 0
     assert time.monotonic() - began < 15, "a stop must not wait for Kafka"

@@ -103,6 +103,18 @@ def test_a_record_that_fits_into_the_next_topic_only_compressed_is_forwarded(lab
     lab.check()
 
 
+def test_records_as_large_as_a_topic_takes_are_forwarded(lab: DelayLab) -> None:
+    lab.start()
+    for n in range(6):
+        name = f"{n}" + os.urandom(1_900_000).hex()
+        lab.due[name] = 1
+        lab.send("dispatch.delay.100ms", b"k%d" % n, name.encode(), [("due-at", b"1")])
+    lab.flush()
+    lab.delay(500)
+    lab.until_arrived(30)
+    lab.check()
+
+
 def test_a_clock_topic_that_does_not_tell_kafkas_time_ends_the_process_with_a_word(lab: DelayLab) -> None:
     configure(lab, CLOCK, "message.timestamp.type", "CreateTime")
     forwarder = lab.start(wait=False)
