@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 EVERY_S: Final = 10.0
 """From one reading to the next."""
 AGAIN_S: Final = 0.5
-"""After one that failed, or was slow: the first has to find its way, and each ms that it takes makes us late."""
+"""After one that failed, or was slow, as the first is: each ms that a reading takes makes records late."""
 SLOW_S: Final = 0.02
 ANSWER_S: Final = 3.0
 OLD_S: Final = 25.0
