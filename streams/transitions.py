@@ -11,6 +11,7 @@ from typing import Final
 
 from schemas import alert_texts
 from schemas.records import Alert, Job
+from schemas.topic_names import CONTROL
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
 from streams.heads import ContactJobs, Head, Origin, State, place_of
 from streams.job_endings import INBOUND_TURN, Rules, cover, delay, die, end, hold, leave_to, move
@@ -194,7 +195,7 @@ def _retry(
     else:
         head.attempt -= 1
         if answer.kind == "credit":
-            wait_ms = credit_delay_ms(job.created_at_ms, now_ms)
+            wait_ms = credit_delay_ms(_born_ms(head, job), now_ms)
             if wait_ms is None:
                 die(event, job.id, head, "out_of_credit", answer.reason, rules, now_ms, facts)
                 return
@@ -208,6 +209,13 @@ def _retry(
         return
     move(event, head, State.DELAYED)
     delay(key, head, wait_ms, answer.code, now_ms, facts=facts, alert=alert)
+
+
+def _born_ms(head: Head, job: Job) -> int:
+    """What the patience of a job counts from: its creation, or the requeue that gave it another life."""
+    if head.origin is not None and head.origin.topic == CONTROL:
+        return max(job.created_at_ms, head.origin.timestamp)
+    return job.created_at_ms
 
 
 def lose(jobs: ContactJobs, key: bytes, job_id: str, rules: Rules, now_ms: int) -> bool:
