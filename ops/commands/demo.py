@@ -22,8 +22,9 @@ def demo(
 ) -> None:
     """Play a minute of a clinic's WhatsApp on real Kafka and Postgres, show it live and account for it.
 
-    Runs in a data folder of its own; on given servers (KAFKA_BOOTSTRAP_SERVERS, DATABASE_URL) in a database
-    and under a topic prefix of its own. Exit code 10 if anything is unaccounted for.
+    A stand-in engine answers, and has its troubles: overloaded, slow, unwilling. The demo has a data folder
+    of its own; on given servers (KAFKA_BOOTSTRAP_SERVERS, DATABASE_URL) a database and a topic prefix. Exit
+    code 10 if anything is unaccounted for.
     """
     import signal
 
@@ -56,7 +57,8 @@ def demo(
     if not accounts.right:
         raise Unaccounted(
             f"{len(accounts.lost) + accounts.noise_lost} of the run are lost, {len(accounts.doubled)} are in "
-            f"more than one job. The logs are in {run.home}/logs."
+            f"more than one job; {len(accounts.unended)} jobs have no end, {len(accounts.misanswered)} "
+            f"another number of answers than their end says. The logs are in {run.home}/logs."
         )
 
 

@@ -1,4 +1,4 @@
-"""The board: what is known of every message so far, and what became of it (pure).
+"""The board: what is known of every message so far, and what became of it and of its job (pure).
 
 Bubbles of a chat are gathered on a card as they are written; when an outcome tells which events were decided
 together, the card becomes what the pipeline made of them. So the board never knows better than the system.
@@ -10,13 +10,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
+from ops.demo.fates import Fate
 from ops.demo.happenings import (
     Broke,
     Buried,
     Decided,
+    FateState,
     Finished,
     Happening,
+    JobBuried,
     MediaRead,
+    Moved,
     Noted,
     Resent,
     RowSeen,
@@ -38,8 +42,10 @@ class Card:
     state: State = "open"
     outcome: str = ""
     """`job`, the reason of a stop, or the error."""
-    job_id: str | None = None
+    fate: Fate | None = None
+    """Of its job, if there is one."""
     attempts: int = 0
+    """Of its decision."""
     decided_at: float | None = None
     row_at: float | None = None
 
@@ -52,6 +58,11 @@ class Card:
     def beyond_ms(self) -> float | None:
         """From the first message's commit to the job's row, less the window; ms."""
         return None if self.row_at is None else (self.row_at - self.deadline) * 1000
+
+    @property
+    def ended(self) -> bool:
+        """Nothing more happens to its messages."""
+        return self.fate.ended if self.fate is not None else self.state in ("stop", "dead")
 
     @property
     def with_media(self) -> bool:
@@ -68,7 +79,10 @@ class Board:
     resent: int = 0
     noise: set[tuple[int, int]] = field(default_factory=set)
     buried: dict[tuple[int, int], Buried] = field(default_factory=dict)
-    """Dead letters by the partition and offset of their originals: one that comes twice counts once."""
+    """Dead letters of events by the partition and offset of their originals: one that comes twice counts
+    once."""
+    buried_jobs: dict[str, JobBuried] = field(default_factory=dict)
+    """Those of jobs, by the job."""
     notes: list[Noted] = field(default_factory=list)
     finished: bool = False
     error: Exception | None = None
@@ -76,6 +90,7 @@ class Board:
     _by_event: dict[str, Wrote] = field(default_factory=dict)
     _by_job: dict[str, Card] = field(default_factory=dict)
     _rows: dict[str, float] = field(default_factory=dict)
+    _fates: dict[str, Fate] = field(default_factory=dict)
 
     def tell(self, happening: Happening) -> Card | None:
         """Take in what happened; returns the card that it changed, if one."""
@@ -98,8 +113,13 @@ class Board:
                 if card is not None and card.row_at is None:
                     card.row_at = at
                     return card
+            case Moved(job_id=job_id):
+                fate = self._fates.setdefault(job_id, Fate(job_id))
+                return self._by_job.get(job_id) if fate.move(happening) else None
             case Buried(origin=origin):
                 self.buried.setdefault(origin, happening)
+            case JobBuried(job_id=job_id):
+                self.buried_jobs.setdefault(job_id, happening)
             case Finished():
                 self.finished = True
             case Broke(error=error):
@@ -119,7 +139,7 @@ class Board:
     @property
     def pending(self) -> int:
         """Messages of which nothing final is known."""
-        return sum(len(card.messages) for card in self.cards if card.state in ("open", "retry"))
+        return sum(len(card.messages) for card in self.cards if not card.ended)
 
     @property
     def settled(self) -> bool:
@@ -130,6 +150,7 @@ class Board:
             and all(card.row_at is not None for card in self.jobs)
             and self.noise <= self.buried.keys()
             and self._dead <= {letter.event_id for letter in self.buried.values()}
+            and self._dead_jobs <= self.buried_jobs.keys()
         )
 
     @property
@@ -138,9 +159,29 @@ class Board:
         return {message.event_id for card in self.cards if card.state == "dead" for message in card.messages}
 
     @property
+    def _dead_jobs(self) -> set[str]:
+        return {fate.job_id for fate in self.fates if fate.state == "dead"}
+
+    @property
     def jobs(self) -> list[Card]:
         """Cards that became a job."""
         return [card for card in self.cards if card.state == "job"]
+
+    @property
+    def fates(self) -> list[Fate]:
+        """What became of the jobs."""
+        return [card.fate for card in self.cards if card.fate is not None]
+
+    @property
+    def in_state(self) -> Counter[FateState]:
+        """State → number of jobs in it."""
+        return Counter(fate.state for fate in self.fates)
+
+    @property
+    def letters(self) -> Counter[str]:
+        """Reason → number of dead letters of this run."""
+        ours = [letter.reason for one, letter in self.buried_jobs.items() if one in self._by_job]
+        return Counter([*(letter.reason for letter in self.buried.values()), *ours])
 
     def counted(self, state: State) -> Counter[str]:
         """Reason → number of cards in a state."""
@@ -194,7 +235,8 @@ class Board:
         if decided.status == "dead":
             card.state = "dead"
         elif decided.outcome == JOB and decided.job_id is not None:
-            card.state, card.job_id = "job", decided.job_id
+            card.state = "job"
+            card.fate = self._fates.setdefault(decided.job_id, Fate(decided.job_id))
             self._by_job[decided.job_id] = card
             card.row_at = self._rows.get(decided.job_id)
         else:

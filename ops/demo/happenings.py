@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ops.demo.steps import Chat
+
+FateState = Literal[
+    "waiting",
+    "running",
+    "delayed",
+    "held",
+    "answered",
+    "merged",
+    "covered",
+    "vetoed",
+    "cancelled",
+    "dead",
+]
+"""Where a job stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +63,10 @@ class SentNoise:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something else happened in the CRM: a take-over, a merge."""
+    """Something else happened: a take-over, a merge, the engine in trouble."""
 
     at: float
-    chat: Chat
+    chat: Chat | None
     what: str
 
 
@@ -78,6 +93,29 @@ class RowSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """A job has come to a state; `order` is (replay, seq)."""
+
+    at: float
+    job_id: str
+    order: tuple[int, int]
+    state: FateState
+    attempts: int = 0
+    why: str = ""
+    again_at: float | None = None
+    into: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobBuried:
+    """A job's dead letter came."""
+
+    at: float
+    reason: str
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Buried:
     """A dead letter came; `origin` is partition and offset of the original record."""
 
@@ -101,4 +139,17 @@ class Broke:
     error: Exception
 
 
-Happening = Wrote | MediaRead | Resent | SentNoise | Noted | Decided | RowSeen | Buried | Finished | Broke
+Happening = (
+    Wrote
+    | MediaRead
+    | Resent
+    | SentNoise
+    | Noted
+    | Decided
+    | RowSeen
+    | Moved
+    | Buried
+    | JobBuried
+    | Finished
+    | Broke
+)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from rich.console import ConsoleDimensions, Group, RenderableType
 from rich.padding import Padding
@@ -10,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ops.demo.board import Board, Card, percentile
+from ops.demo.fates import LEVELS, Fate, Level, told
+from ops.demo.happenings import FateState
 from ops.demo.words import MEANINGS, bubble, counted, milliseconds
 
 _WIDE = 104
@@ -19,6 +24,25 @@ _AROUND = 6
 """Lines that are not cards: title, counters, where things listen."""
 _CARD_LINES = 3
 _BAR = 8
+
+_LOOKS: Final[Mapping[Level, tuple[str, str]]] = {
+    "waits": ("○", "cyan"),
+    "works": ("◐", "bold cyan"),
+    "good": ("✓", "bold green"),
+    "stop": ("↻", "yellow"),
+    "bad": ("✗", "red"),
+}
+"""Mark and style of a job's fate."""
+_FATES: Final[tuple[tuple[str, str, tuple[FateState, ...]], ...]] = (
+    ("answered", "green", ("answered",)),
+    ("being answered", "cyan", ("running",)),
+    ("wait for their turn", "cyan", ("waiting",)),
+    ("wait for a retry", "yellow", ("delayed",)),
+    ("held", "yellow", ("held",)),
+    ("answered by newer turns", "green", ("merged", "covered")),
+    ("vetoed or cancelled", "yellow", ("vetoed", "cancelled")),
+    ("dead", "red", ("dead",)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +54,7 @@ class Screen:
     kafka: str
     postgres: str
     home: str
+    engine: str = ""
     title: str = "a minute of Clínica Aurora on WhatsApp"
 
 
@@ -37,7 +62,7 @@ def screen(board: Board, frame: Screen, now: float, size: ConsoleDimensions) -> 
     """The whole frame at `now` (s, monotonic) for a terminal of `size`."""
     wide = size.width >= _WIDE
     room = max(1, (size.height - _AROUND - (0 if wide else 2)) // _CARD_LINES)
-    shown = sorted(board.cards, key=lambda card: card.messages[0].at)[-room:]
+    shown = _shown(board.cards, room)
     cards = Group(*(_card(board, card, now, size.width - (_SIDE + 3 if wide else 0)) for card in shown))
     body: RenderableType
     if wide:
@@ -49,6 +74,12 @@ def screen(board: Board, frame: Screen, now: float, size: ConsoleDimensions) -> 
     else:
         body = Group(cards, _one_line(board))
     return Group(_title(frame, now), Text(), body, Text(), _listens(frame))
+
+
+def _shown(cards: list[Card], room: int) -> list[Card]:
+    """As many as there is room for, in the order of time: what goes on rather than what has ended."""
+    newest = sorted(cards, key=lambda card: (card.ended, -card.messages[0].at))[:room]
+    return sorted(newest, key=lambda card: card.messages[0].at)
 
 
 def _title(frame: Screen, now: float) -> RenderableType:
@@ -92,7 +123,7 @@ def _bubbles(card: Card, width: int) -> Text:
     line = Text(no_wrap=True, overflow="ellipsis")
     if len(chips) < len(card.messages):
         line.append("… ", "dim")
-    style = "on grey19" if card.state in ("open", "retry") else "grey62 on grey15"
+    style = "grey62 on grey15" if card.ended else "on grey19"
     for chip in reversed(chips):
         line.append(chip, style)
         line.append(" ")
@@ -110,12 +141,21 @@ def _fate(board: Board, card: Card, now: float) -> Text:
                 (f"↻ attempt {card.attempts} failed", "yellow"), (f"  {card.outcome}", "dim")
             )
         case "job":
+            assert card.fate is not None, "a job has a fate"
             late = "" if card.with_media or card.beyond_ms is None else f"  +{milliseconds(card.beyond_ms)}"
-            return Text.assemble((f"✓ 1 job · {messages}", "bold green"), (late, "dim"))
+            return _job(card.fate, len(card.messages), late, now)
         case "stop":
             return Text.assemble((f"■ stop: {card.outcome}", "yellow"), (f"  {meaning or messages}", "dim"))
         case "dead":
             return Text.assemble((f"✗ dead: {card.outcome}", "red"), (f"  {messages}, dead letters", "dim"))
+
+
+def _job(fate: Fate, messages: int, late: str, now: float) -> Text:
+    """What its job has come to, with the countdown of a retry."""
+    mark, style = _LOOKS[LEVELS[fate.state]]
+    if fate.state in ("held", "vetoed", "cancelled"):
+        mark = "■"
+    return Text.assemble((f"{mark} {told(fate, messages, now)}", style), (late if fate.ended else "", "dim"))
 
 
 def _waiting(board: Board, card: Card, now: float) -> Text:
@@ -138,8 +178,9 @@ def _counters(board: Board) -> RenderableType:
     table.add_column(justify="right", width=7, no_wrap=True)
     table.add_row(Text("messages in", "bold"), str(board.messages))
     table.add_row(Text("jobs out", "bold green"), str(len(board.jobs)))
+    _add_fates(table, board.in_state)
     _add_reasons(table, "stops", "yellow", board.counted("stop"))
-    _add_reasons(table, "dead letters", "red", _letters(board))
+    _add_reasons(table, "dead letters", "red", board.letters)
     table.add_row(Text("on their way", "cyan"), str(board.pending))
     if board.resent:
         table.add_row(Text("records repeated", "dim"), str(board.resent))
@@ -154,23 +195,25 @@ def _counters(board: Board) -> RenderableType:
 def _listens(frame: Screen) -> Text:
     """Where things are, in one line."""
     line = Text(no_wrap=True, overflow="ellipsis")
-    for name, where in (("Kafka", frame.kafka), ("Postgres", frame.postgres), ("data", frame.home)):
-        line.append(f"{name} ", "dim")
-        line.append(f"{where}   ")
+    places = {"Kafka": frame.kafka, "Postgres": frame.postgres, "data": frame.home, "engine": frame.engine}
+    for name, where in places.items():
+        if where:
+            line.append(f"{name} ", "dim")
+            line.append(f"{where}   ")
     return line
+
+
+def _add_fates(table: Table, in_state: Counter[FateState]) -> None:
+    for name, style, states in _FATES:
+        count = sum(in_state[state] for state in states)
+        if count:
+            table.add_row(Text(f"  {name}", style), str(count))
 
 
 def _add_reasons(table: Table, name: str, style: str, reasons: dict[str, int]) -> None:
     table.add_row(Text(name, f"bold {style}"), str(sum(reasons.values())))
     for reason, count in sorted(reasons.items()):
         table.add_row(Text(f"  {reason}", style), str(count))
-
-
-def _letters(board: Board) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for letter in board.buried.values():
-        found[letter.reason] = found.get(letter.reason, 0) + 1
-    return found
 
 
 def _one_line(board: Board) -> Text:
@@ -181,10 +224,12 @@ def _one_line(board: Board) -> Text:
         f"{board.messages}  ",
         ("jobs ", "dim"),
         (f"{len(board.jobs)}  ", "green"),
+        ("answered ", "dim"),
+        (f"{board.in_state['answered']}  ", "green"),
         ("stops ", "dim"),
         (f"{sum(board.counted('stop').values())}  ", "yellow"),
         ("dead letters ", "dim"),
-        (f"{len(board.buried)}  ", "red"),
+        (f"{board.letters.total()}  ", "red"),
         ("row after window p50 ", "dim"),
         milliseconds(percentile(ranked, 0.5)),
     )

@@ -30,6 +30,8 @@ _PRIVATE: Final = 0o600
 _RECHECK_MS: Final = 4_000
 _RETRY_MS: Final = 1_500
 _SLOT_S: Final = 10
+_STOP_GRACE_S: Final = 2
+"""Whoever stops the demo doesn't wait for a long turn: it is handed back."""
 
 
 class NotCleaned(OpsError):
@@ -88,10 +90,11 @@ class Place(msgspec.Struct, frozen=True):
             }
         )
 
-    def environment(self, scale: float, default_window_ms: int) -> Mapping[str, str]:
+    def environment(self, scale: float, default_window_ms: int, spacing_ms: int) -> Mapping[str, str]:
         """The environment of the stack; what it waits for is scaled as the scenario is.
 
-        `default_window_ms` is the window of numbers whose agent is paused.
+        `default_window_ms` is the window of numbers whose agent is paused, `spacing_ms` the least time
+        between two turns of one person. The stack has an engine of its own: a real one is never asked.
         """
         ours = {
             "RAJADA_HOME": self.home,
@@ -102,6 +105,11 @@ class Place(msgspec.Struct, frozen=True):
             "INBOUND_DEBOUNCE_MS": str(default_window_ms),
             "RAJADA_RETRY_DELAY_MS": str(max(200, int(_RETRY_MS * scale))),
             "MEDIA_RECHECK_MS": str(max(200, int(_RECHECK_MS * scale))),
+            "RAJADA_JOBS_RUN_BY": "lanes",
+            "RAJADA_PERSON_SPACING_MS": str(spacing_ms),
+            "RAJADA_STOP_GRACE_S": str(_STOP_GRACE_S),
+            "AGENT_ENGINE_URL": "",
+            "AGENT_ENGINE_TOKEN": "",
             **({"KAFKA_BOOTSTRAP_SERVERS": self.kafka} if self.kafka else {}),
             **({"DATABASE_URL": self.database_url} if self.admin_url else {}),
         }

@@ -17,12 +17,31 @@ from ops.clinic import Connection
 from ops.clinic import Message as Written
 from ops.demo.happenings import Finished, Happening, MediaRead, Noted, Resent, SentNoise, Wrote
 from ops.demo.scenario import Scenario
-from ops.demo.stage import Stage, assign, media_was_read, merge
-from ops.demo.steps import BreakOff, Chat, Merge, Noise, OutOfContract, Read, Repeat, Say, Step, TakeOver
+from ops.demo.stage import Stage, assign, connect, media_was_read, merge
+from ops.demo.stand_in import StandIn
+from ops.demo.steps import (
+    BreakOff,
+    Chat,
+    Connect,
+    Merge,
+    Noise,
+    Order,
+    OutOfContract,
+    Read,
+    Repeat,
+    Say,
+    Step,
+    TakeOver,
+    Treat,
+)
+from ops.engine.scenario import Scenario as Treatment
 from ops.event_lines import EventLine
 from ops.event_record import record_of
+from schemas.codec import encode_command
+from schemas.records import Command
 from settings import RajadaError, Settings
 from streams import topics
+from streams.identifiers import job_id
 
 _DELIVERY_S: Final = 10.0
 _MEDIA_URL: Final = "https://media.example/{}"
@@ -42,12 +61,14 @@ class Player:
         connection: Connection,
         bootstrap: str,
         settings: Settings,
+        engine: StandIn,
         tell: Callable[[Happening], None],
     ) -> None:
         self._scenario = scenario
         self._stage = stage
         self._connection = connection
-        self._topic = settings.topic(topics.SOURCE)
+        self._settings = settings
+        self._engine = engine
         self._producer = Producer(
             {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "acks": "all", "linger.ms": 0}
         )
@@ -58,8 +79,9 @@ class Player:
     def run(self, begun: float, stop: threading.Event) -> None:
         """Play until the end or `stop`; `begun` is the scenario's second 0 on the monotonic clock.
 
-        Raises psycopg.Error or NotDelivered.
+        Raises psycopg.Error, NotDelivered, or Unreachable when the engine is away.
         """
+        self._engine.treat(Treatment(delay_ms=round(self._scenario.turn_s * 1000)))
         order = itertools.count()
         due = [(step.at_s, next(order), step) for step in self._scenario.steps]
         heapq.heapify(due)
@@ -78,7 +100,6 @@ class Player:
         self._tell(Finished(time.monotonic()))
 
     def _do(self, step: Step) -> None:
-        chat = None if isinstance(step, Noise) else self._stage.people[step.chat.key]
         match step:
             case Say():
                 self._write(step)
@@ -90,21 +111,28 @@ class Player:
                 self._tell(MediaRead(time.monotonic(), of, row.id))
             case Repeat(chat=of, of=label):
                 row = self._said[label][1]
-                self._send(*record_of(row, time.time_ns() // 1_000_000)[:2])
+                self._send(topics.SOURCE, *record_of(row, time.time_ns() // 1_000_000)[:2])
                 self._tell(Resent(time.monotonic(), of, row.id))
             case OutOfContract():
                 self._write_out_of_contract(step)
             case Noise(data=data):
-                partition, offset = self._send(b"?", data)
+                partition, offset = self._send(topics.SOURCE, b"?", data)
                 self._tell(SentNoise(time.monotonic(), partition, offset))
             case TakeOver(chat=of):
-                assert chat is not None
-                assign(self._connection, chat, "user")
+                assign(self._connection, self._stage.people[of.key], "user")
                 self._tell(Noted(time.monotonic(), of, "a person takes over"))
             case Merge(chat=of, into=into):
-                assert chat is not None
-                merge(self._connection, chat, self._stage.people[into.key])
+                merge(self._connection, self._stage.people[of.key], self._stage.people[into.key])
                 self._tell(Noted(time.monotonic(), of, f"merged into {into.name}"))
+            case Treat(chat=of, told=what):
+                self._engine.treat(self._treatment(step), self._stage.people[of.key].contact_id)
+                self._tell(Noted(time.monotonic(), of, what))
+            case Connect(line=line, works=works, told=what):
+                connect(self._connection, self._stage.numbers[line], works=works)
+                self._tell(Noted(time.monotonic(), None, what))
+            case Order(chat=of, told=what):
+                self._order(step)
+                self._tell(Noted(time.monotonic(), of, what))
             case _ as never:
                 assert_never(never)
 
@@ -141,22 +169,50 @@ class Player:
         )
         self._told(time.monotonic(), step.chat, step.text, event_id, "text")
 
+    def _treatment(self, step: Treat) -> Treatment:
+        takes_s = self._scenario.turn_s if step.takes_s is None else step.takes_s
+        return Treatment(
+            mode=step.mode,
+            delay_ms=round(takes_s * 1000),
+            times=step.times,
+            status=step.status,
+            retry_after=str(max(1, round(step.wait_s))) if step.wait_s else None,
+            reason=step.reason,
+        )
+
+    def _order(self, step: Order) -> None:
+        """A command about a job, by its id: it may come before the job does."""
+        first = self._said[step.of][1]
+        number, person = self._stage.number_of(step.chat), self._stage.people[step.chat.key]
+        command = Command(
+            id=str(uuid4()),
+            at_ms=time.time_ns() // 1_000_000,
+            action=step.action,
+            organization_id=number.organization_id,
+            job_id=job_id(number.organization_id, first.id),
+            reason="to read it first" if step.action == "hold" else None,
+            issued_by="demo",
+        )
+        key = f"{number.organization_id}:{person.contact_id}".encode()
+        self._send(topics.CONTROL, key, encode_command(command))
+
     def _told(self, at: float, chat: Chat, text: str, event_id: str, kind: str) -> None:
         self._tell(Wrote(at, chat, text, event_id, self._window_ms(chat), kind))
 
     def _window_ms(self, chat: Chat) -> int:
         return self._scenario.line_of(chat).window_ms
 
-    def _send(self, key: bytes, value: bytes) -> tuple[int, int]:
+    def _send(self, name: str, key: bytes, value: bytes) -> tuple[int, int]:
         """Send a record and wait until it is there; returns its partition and offset."""
+        topic = self._settings.topic(name)
         sent: list[tuple[int, int]] = []
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is None:
                 sent.append((message.partition() or 0, message.offset() or 0))
 
-        self._producer.produce(self._topic, value, key, on_delivery=delivered)
+        self._producer.produce(topic, value, key, on_delivery=delivered)
         self._producer.flush(_DELIVERY_S)
         if not sent:
-            raise NotDelivered(f"Kafka did not take a record for {self._topic} within {_DELIVERY_S:.0f} s.")
+            raise NotDelivered(f"Kafka did not take a record for {topic} within {_DELIVERY_S:.0f} s.")
         return sent[0]

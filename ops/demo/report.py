@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ops.demo.accounts import Accounts
 from ops.demo.watch import READ_EVERY_S
-from ops.demo.words import MEANINGS, counted, milliseconds
+from ops.demo.words import ENDS, MEANINGS, counted, milliseconds
 
 
 def report(accounts: Accounts) -> RenderableType:
@@ -24,7 +24,20 @@ def report(accounts: Accounts) -> RenderableType:
     told = ", ".join(part for part in beside if part)
     table.add_row(Text("messages in", "bold"), str(accounts.messages), f"and {told}" if told else "")
     table.add_row(
-        Text("jobs out", "bold green"), str(accounts.jobs), f"for {counted(accounts.answered, 'message')}"
+        Text("jobs out", "bold green"), str(accounts.jobs), f"for {counted(accounts.in_jobs, 'message')}"
+    )
+    for end, meaning in ENDS.items():
+        if count := accounts.ends.get(end, 0):
+            retried = f", {accounts.retried} of them not at the first attempt" if accounts.retried else ""
+            said = f"{meaning}{retried}" if end == "answered" else meaning
+            style = (
+                "green" if end in ("answered", "merged", "covered") else "yellow" if end != "dead" else "red"
+            )
+            table.add_row(Text(f"  {end}", style), str(count), said)
+    table.add_row(
+        Text("answers", "bold green"),
+        str(accounts.answers),
+        f"by the engine's own count of idempotency keys, for {counted(accounts.answered, 'message')}",
     )
     stopped = sum(stop.messages for stop in accounts.stops)
     table.add_row(Text("stopped", "bold yellow"), str(stopped), "each for a reason:" if stopped else "")
@@ -45,9 +58,13 @@ def report(accounts: Accounts) -> RenderableType:
     )
     table.add_row(
         Text("answered twice", "bold"),
-        _must_be_none(len(accounts.doubled)),
-        "in more than one job" if accounts.doubled else "",
+        _must_be_none(len(accounts.doubled) + len(accounts.misanswered)),
+        _why_wrong(accounts),
     )
+    if accounts.unended:
+        table.add_row(
+            Text("not ended", "bold"), _must_be_none(len(accounts.unended)), "jobs that wait, run or are held"
+        )
     latency = accounts.latency
     table.add_row(
         Text("commit to job row", "bold"),
@@ -62,6 +79,16 @@ def report(accounts: Accounts) -> RenderableType:
     return Group(
         Text(), table, Text("Stopped before its end: some messages were still on their way.", "yellow")
     )
+
+
+def _why_wrong(accounts: Accounts) -> str:
+    parts = [
+        f"{counted(len(accounts.doubled), 'message')} in more than one job" if accounts.doubled else "",
+        f"{counted(len(accounts.misanswered), 'job')} with another number of answers than its end says"
+        if accounts.misanswered
+        else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def _must_be_none(count: int) -> Text:

@@ -25,9 +25,11 @@ from ops.demo.place import FOLDER, NotCleaned, Place
 from ops.demo.play import Player
 from ops.demo.scenario import Scenario, scenario
 from ops.demo.stage import Stage, set_stage
+from ops.demo.stand_in import StandIn
 from ops.demo.view import Silent, View, view_for
 from ops.demo.watch import Rows, Topics
 from ops.embedded.folder import DataFolder, Lock, open_folder
+from ops.endpoints import STAND_IN
 from ops.errors import AlreadyRunning, OpsError
 from ops.given import shown
 from ops.progress import Progress, progress_for
@@ -101,7 +103,7 @@ def run_demo(
         here = place.settings(settings, run.kafka, run.database_url)
         with psycopg.connect(conninfo_for(run.database_url, "demo"), autocommit=True) as connection:
             stage = set_stage(connection, played)
-            accounts = _play(played, stage, connection, here, console, quiet)
+            accounts = _play(played, stage, connection, here, _engine(run, folder), console, quiet)
         tell(accounts)
         return Run(accounts, run.kafka, run.database_url, folder.root, place.prefix)
 
@@ -147,18 +149,35 @@ def _clear(place: Place, folder: DataFolder, played: Scenario, console: Console)
         console.print(str(error), style="yellow", markup=False)
 
 
+def _engine(run: RunFile, folder: DataFolder) -> StandIn:
+    """The stack's engine. Raises AlreadyRunning when an older demo's stack without one is found."""
+    url = next((unit.listens for unit in run.units if unit.name == STAND_IN), "")
+    if not url:
+        raise AlreadyRunning(
+            f"The demo that was kept in {folder.root} has no engine. Stop it first: "
+            f"`RAJADA_HOME={folder.root} rajada down`."
+        )
+    return StandIn(url)
+
+
 def _play(
-    played: Scenario, stage: Stage, connection: Connection, settings: Settings, console: Console, quiet: bool
+    played: Scenario,
+    stage: Stage,
+    connection: Connection,
+    settings: Settings,
+    engine: StandIn,
+    console: Console,
+    quiet: bool,
 ) -> Accounts:
     """Let the threads run until everything has an end, show it, and ask the rows."""
     bootstrap, url = settings.bootstrap(), settings.database()
     told: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     stop = threading.Event()
     watchers = Topics(bootstrap, settings), Rows(url, stage.organization_ids)
-    player = Player(played, stage, connection, bootstrap, settings, told.put)
+    player = Player(played, stage, connection, bootstrap, settings, engine, told.put)
     begun = time.monotonic() + _LEAD_S
     board = Board()
-    frame = Screen(begun, played.seconds, bootstrap, shown(url), str(settings.home))
+    frame = Screen(begun, played.seconds, bootstrap, shown(url), str(settings.home), engine.url)
     view: View = Silent() if quiet else view_for(console, board, frame)
     threads = [
         _thread(lambda: watchers[0].follow(told.put, stop), told.put),
@@ -176,7 +195,7 @@ def _play(
         view.close()
     if board.error is not None:
         raise board.error
-    return _accounts(board, stage, connection, time.monotonic() - begun)
+    return _accounts(board, stage, connection, engine, time.monotonic() - begun)
 
 
 def _follow(board: Board, view: View, told: queue.SimpleQueue[Happening], until: float) -> None:
@@ -202,14 +221,17 @@ def _thread(work: Callable[[], None], tell: Callable[[Happening], None]) -> thre
     return thread
 
 
-def _accounts(board: Board, stage: Stage, connection: Connection, seconds: float) -> Accounts:
+def _accounts(
+    board: Board, stage: Stage, connection: Connection, engine: StandIn, seconds: float
+) -> Accounts:
     """The accounts; the rows are asked again for a while when they don't tell yet what the topics did."""
     until = time.monotonic() + (_ROWS_S if board.settled else 0.0)
     while True:
         accounts = account(
             board,
             read_events(connection, stage.organization_ids),
-            jobs=read_jobs(connection, stage.organization_ids),
+            read_jobs(connection, stage.organization_ids),
+            engine.effects(),
             alerts=read_alerts(connection, stage.organization_ids),
             seconds=seconds,
         )

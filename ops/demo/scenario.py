@@ -13,20 +13,27 @@ from typing import Final, Literal
 from ops.demo.steps import (
     BreakOff,
     Chat,
+    Connect,
     Line,
     Merge,
     Noise,
+    Order,
     OutOfContract,
     Read,
     Repeat,
     Say,
     Step,
     TakeOver,
+    Treat,
 )
 
 FULL_S: Final = 60.0
 LEAST_S: Final = 10.0
 LEAST_WINDOW_MS: Final = 300
+LEAST_TURN_S: Final = 0.2
+ROOMY_S: Final = 50.0
+"""What can't be squeezed is played in a minute that is at least so long: the wait after a second failure is
+20 s, a number that isn't connected is looked at again after 30 s."""
 
 AURORA: Final = "Clínica Aurora"
 MOVIMENTO: Final = "Estúdio Movimento"
@@ -41,6 +48,10 @@ class Scenario:
     """1 = the full minute."""
     default_window_ms: int
     """The window of numbers without an agent that can answer."""
+    turn_s: float
+    """How long the engine takes for a turn."""
+    spacing_ms: int
+    """Least time between two turns of one person."""
     lines: tuple[Line, ...]
     chats: tuple[Chat, ...]
     steps: tuple[Step, ...]
@@ -62,13 +73,17 @@ def scenario(seconds: float = FULL_S) -> Scenario:
         Line("reception", AURORA, "recepção", _window(4_000, scale)),
         Line("billing", AURORA, "financeiro", _window(6_000, scale)),
         Line("beauty", AURORA, "estética", _window(3_000, scale), agent="paused"),
+        Line("vaccines", AURORA, "vacinas", _window(3_000, scale)),
         Line("studio", MOVIMENTO, "recepção", _window(3_000, scale), organization="suspended"),
     )
-    steps = sorted(_minute(), key=lambda step: step.at_s)
+    roomy = FULL_S * scale >= ROOMY_S
+    steps = sorted([*_minute(), *_engine_troubles(roomy)], key=lambda step: step.at_s)
     return Scenario(
         seconds=FULL_S * scale,
         scale=scale,
         default_window_ms=_window(3_000, scale),
+        turn_s=max(1.2 * scale, LEAST_TURN_S),
+        spacing_ms=int(6_000 * scale),
         lines=lines,
         chats=tuple(_CHATS.values()),
         steps=tuple(step.scaled(scale) for step in steps),
@@ -99,6 +114,10 @@ _CHATS: Final = {
         Chat("sandra", "Sandra", "pós-operatório"),
         Chat("iara", "Iara", "adolescente"),
         Chat("otavio", "Otávio", "convênio"),
+        Chat("jandira", "Jandira", "vacina do Davi", line="vaccines"),
+        Chat("dalva", "Dona Dalva", "retorno"),
+        Chat("vanda", "Vanda", "atendimento encerrado"),
+        Chat("kaua", "Kauã", "boleto"),
     )
 }
 
@@ -172,3 +191,39 @@ def _minute() -> Iterable[Step]:
     yield from _burst("tarcisio", 44.5, "a Alice melhorou", "obrigado!")
     yield from _burst("bruna", 46.0, "vi o resultado", "tá tudo certo né?", "😊")
     yield from _burst("celia", 48.5, "chegamos", "estamos na sala de espera")
+
+
+def _engine_troubles(roomy: bool) -> Iterable[Step]:
+    """What the agent engine does otherwise than answer at once; all else of `_minute` it answers."""
+    chat = _CHATS
+    # overloaded: it says when to come back, and is right the second time, or only the third
+    failures, words = (2, "twice") if roomy else (1, "once")
+    told = f"the engine will be overloaded {words} (503, Retry-After)"
+    yield Treat(1.0, chat["anselmo"], told, "fail", times=failures, wait_s=3.0, reason="model overloaded")
+    yield Treat(36.0, chat["anselmo"], "the engine is well again")
+    # a number without a connection: its turns wait, no attempt is spent
+    if roomy:
+        yield Connect(5.0, "vaccines", False, "the number of Vacinas loses its connection")
+        yield Connect(24.0, "vaccines", True, "the number of Vacinas is connected again")
+    yield from _burst("jandira", 6.2, "o Davi pode tomar a vacina hoje?", "ele tá resfriado")
+    # a turn that waits for its retry is covered by a newer one
+    told = "the engine will be overloaded once (503, Retry-After)"
+    yield Treat(8.5, chat["dalva"], told, "fail", wait_s=20.0, reason="model overloaded")
+    yield from _burst("dalva", 9.6, "preciso remarcar o retorno")
+    yield Treat(16.5, chat["dalva"], "the engine is well again")
+    yield from _burst("dalva", 18.5, "pode ser terça?", "de manhã")
+    # one that it refuses for good, without an alarm; one that it can't do
+    yield Treat(10.0, chat["vanda"], "the engine will say: closed (409)", "conflict", reason="closed")
+    yield from _burst("vanda", 11.2, "oi, ainda sobre aquilo")
+    yield Treat(
+        18.0, chat["kaua"], "the engine can't do his turns (422)", "fail", status=422, reason="no tool"
+    )
+    yield from _burst("kaua", 19.0, "manda o boleto?", "o de outubro")
+    # a long turn: what comes meanwhile is answered together
+    yield Treat(16.5, chat["iara"], "the engine will take long", takes_s=13.0)
+    yield from _burst("iara", 22.2, "oi??")
+    yield from _burst("iara", 28.2, "já tomei dipirona", "pode?")
+    yield Treat(32.5, chat["iara"], "the engine is quick again")
+    # a person wants to read a turn's messages first
+    yield Order(45.0, chat["tarcisio"], "hold", of="tarcisio@44.5+0", told="a person holds the turn")
+    yield Order(52.5, chat["tarcisio"], "release", of="tarcisio@44.5+0", told="the person lets it go on")

@@ -1,4 +1,4 @@
-"""The stack under the demo: a `rajada up` in the demo's place, started and stopped, or found running."""
+"""The stack under the demo, `rajada up --with-engine` in its place: started and stopped, or found running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ops.progress import Progress
 from ops.supervision.run_file import RunFile, read_run_file
 from settings import Settings
 
-_UP: Final = (sys.executable, "-m", "ops.cli", "up")
+_UP: Final = (sys.executable, "-m", "ops.cli", "up", "--with-engine")
 _DOWN: Final = (sys.executable, "-m", "ops.cli", "down")
 _POLL_S: Final = 0.05
 START_S: Final = 300.0
@@ -71,7 +71,7 @@ def _spawned(environment: Mapping[str, str], folder: DataFolder, place: Place) -
 
 
 def _environment(place: Place, played: Scenario) -> Mapping[str, str]:
-    return place.environment(played.scale, played.default_window_ms)
+    return place.environment(played.scale, played.default_window_ms, played.spacing_ms)
 
 
 def found(settings: Settings) -> RunFile | None:

@@ -67,6 +67,12 @@ def assign(connection: Connection, person: Patient, owner: str) -> None:
     )
 
 
+def connect(connection: Connection, number: Clinic, *, works: bool) -> None:
+    """Take a number's connection to WhatsApp away, or give it back."""
+    status = "WORKING" if works else "FAILED"
+    connection.execute("UPDATE channel_sessions SET status = %s WHERE id = %s", [status, number.session_id])
+
+
 def merge(connection: Connection, gone: Patient, kept: Patient) -> None:
     """Merge a contact into another one: its conversation moves, the contact is deleted."""
     with connection.transaction():

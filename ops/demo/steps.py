@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
+from ops.engine.scenario import Mode
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -110,4 +112,45 @@ class Merge(_Step):
     into: Chat
 
 
-Step = Say | Read | Repeat | BreakOff | OutOfContract | Noise | TakeOver | Merge
+@dataclass(frozen=True, slots=True)
+class Treat(_Step):
+    """From now on the agent engine treats the turns of a chat's contact so (see `ops.engine.scenario`)."""
+
+    chat: Chat
+    told: str
+    """What is shown of it."""
+    mode: Mode = "ok"
+    times: int | None = None
+    status: int = 503
+    wait_s: float = 0.0
+    """What the engine asks to wait (`Retry-After`), at least 1; 0: it says nothing."""
+    takes_s: float | None = None
+    """How long a turn takes; None: as everybody's."""
+    reason: str | None = None
+
+    def scaled(self, scale: float) -> Self:
+        """Its times, too."""
+        takes_s = None if self.takes_s is None else self.takes_s * scale
+        return replace(self, at_s=self.at_s * scale, wait_s=self.wait_s * scale, takes_s=takes_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Connect(_Step):
+    """A WhatsApp number loses its connection, or has it again."""
+
+    line: str
+    works: bool
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order(_Step):
+    """A person of the clinic orders something of the job whose window's first message is `of`."""
+
+    chat: Chat
+    action: Literal["hold", "release"]
+    of: str
+    told: str
+
+
+Step = Say | Read | Repeat | BreakOff | OutOfContract | Noise | TakeOver | Merge | Treat | Connect | Order

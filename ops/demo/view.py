@@ -9,11 +9,14 @@ from rich.console import Console
 from rich.live import Live
 
 from ops.demo.board import Board, Card
-from ops.demo.happenings import Happening, Noted, Resent, SentNoise, Wrote
+from ops.demo.fates import told
+from ops.demo.happenings import Happening, Moved, Noted, Resent, SentNoise, Wrote
 from ops.demo.live import Screen, screen
 from ops.demo.words import MEANINGS, bubble, counted, milliseconds
 
 _FRAMES_A_SECOND = 10
+_PASSING = frozenset({"waiting", "running"})
+"""States of a job that no line is written for."""
 
 
 class View(Protocol):
@@ -83,6 +86,9 @@ class Lines:
         text = _line(happening)
         if text:
             self._say(happening, text)
+        elif isinstance(happening, Moved):
+            if card is not None and happening.state not in _PASSING:
+                self._say(happening, f"{who(card)} → {went(card, happening)}")
         elif card is not None and card.state != "open":
             key = (id(card), card.state, card.attempts if card.state == "retry" else 0)
             if (card.state != "job" or card.row_at is not None) and key not in self._told:
@@ -109,7 +115,7 @@ def _line(happening: Happening) -> str:
         case SentNoise():
             return "bytes that are no JSON, straight into the topic"
         case Noted(chat=chat, what=what):
-            return f"{chat.name} ({chat.role}): {what}"
+            return what if chat is None else f"{chat.name} ({chat.role}): {what}"
         case _:
             return ""
 
@@ -134,6 +140,12 @@ def became(card: Card) -> str:
     if card.state == "retry":
         return f"attempt {card.attempts} failed, tries again · {messages}"
     return messages
+
+
+def went(card: Card, moved: Moved) -> str:
+    """What a card's job has come to, in one line."""
+    assert card.fate is not None, "a job that moved has a fate"
+    return told(card.fate, len(card.messages), moved.at)
 
 
 def view_for(console: Console, board: Board, frame: Screen) -> View:

@@ -16,8 +16,10 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as Record
 
 from db.pool import conninfo_for
-from ops.demo.happenings import Buried, Decided, Happening, RowSeen
+from ops.demo.fates import moved
+from ops.demo.happenings import Buried, Decided, Happening, JobBuried, RowSeen
 from schemas.codec import decode_outcome
+from schemas.records import Outcome
 from settings import Settings
 from streams import topics
 
@@ -40,7 +42,7 @@ class Topics:
     def __init__(self, bootstrap: str, settings: Settings) -> None:
         self._outcomes = settings.topic(topics.OUTCOMES)
         self._dead = settings.topic(topics.DEAD)
-        self._source = settings.topic(topics.SOURCE)
+        self._source, self._jobs = settings.topic(topics.SOURCE), settings.topic(topics.JOBS)
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -64,20 +66,23 @@ class Topics:
             record = self._consumer.poll(_POLL_S)
             if record is None or record.error() is not None:
                 continue
-            seen = self._buried(record) if record.topic() == self._dead else _decided(record)
+            seen = self._buried(record) if record.topic() == self._dead else _told(record)
             if seen is not None:
                 tell(seen)
         self._consumer.close()
 
-    def _buried(self, record: Record) -> Buried | None:
+    def _buried(self, record: Record) -> Buried | JobBuried | None:
         headers = {name: _text(value) for name, value in cast("Headers", record.headers() or [])}
-        if headers.get("kafka_dlt-original-topic") != self._source:
+        topic, at = headers.get("kafka_dlt-original-topic"), time.monotonic()
+        if topic == self._jobs and "job-id" in headers:
+            return JobBuried(at, headers.get("reason", "?"), headers["job-id"])
+        if topic != self._source:
             return None
         origin = (
             int(headers.get("kafka_dlt-original-partition", "-1")),
             int(headers.get("kafka_dlt-original-offset", "-1")),
         )
-        return Buried(time.monotonic(), headers.get("reason", "?"), origin, headers.get("event-id"))
+        return Buried(at, headers.get("reason", "?"), origin, headers.get("event-id"))
 
 
 class Rows:
@@ -99,14 +104,18 @@ class Rows:
                     tell(RowSeen(at, job_id, tuple(event_ids)))
 
 
-def _decided(record: Record) -> Decided | None:
-    """What an outcome says about windows; what later stages say about jobs is not the demo's."""
-    value = record.value()
+def _told(record: Record) -> Happening | None:
+    """What an outcome says of a window, or of a job."""
+    value, at = record.value(), time.monotonic()
     outcome = decode_outcome(value if isinstance(value, bytes) else b"")
+    return _decided(outcome, at) or moved(outcome, at, time.time_ns() // 1_000_000)
+
+
+def _decided(outcome: Outcome, at: float) -> Decided | None:
     if outcome.stage not in _STAGES or outcome.outcome == "deduplicated":
         return None
     return Decided(
-        at=time.monotonic(),
+        at=at,
         event_ids=tuple(event.event_id for event in outcome.events),
         status=outcome.status,
         outcome=outcome.outcome,

@@ -15,8 +15,19 @@ MEANINGS: Final = {
     "not_eligible:human_owner": "a person of the clinic has the conversation",
     "contact_missing": "the contact is gone from the CRM",
     "not_json": "the bytes are no JSON",
+    "http_422": "the engine can't do that turn: its job is dead",
 }
 """Outcome → why, for somebody who sees it the first time."""
+
+ENDS: Final = {
+    "answered": "each under its own idempotency key",
+    "merged": "into a newer turn, since both waited for a long one",
+    "covered": "by a newer turn, while it waited for its retry",
+    "vetoed": "the engine says: never; nobody is alarmed",
+    "cancelled": "by a person",
+    "dead": "given up: dead letter and alert",
+}
+"""How a job ended → in words."""
 
 _MARKS: Final = {"image": "▣ ", "audio": "♪ "}
 

@@ -56,12 +56,20 @@ def finished(demo: subprocess.Popen[str]) -> tuple[str, str]:
 def all_accounted_for(told: Mapping[str, object]) -> None:
     assert told["right"] is True and told["complete"] is True, told
     assert (told["lost"], told["doubled"], told["noise_lost"]) == ([], [], 0)
+    assert (told["unended"], told["misanswered"]) == ([], [])
     stops = {stop["reason"]: stop["messages"] for stop in told["stops"]}  # type: ignore[attr-defined]
     assert stops.keys() >= REASONS
-    assert told["dead_letters"] == {"contact_missing": 2, "not_json": 1}
-    assert told["alerts"] == 1
-    messages, answered = told["messages"], told["answered"]
-    assert messages == answered + sum(stops.values()) + 2  # type: ignore[operator]  # the two that are dead
+    assert told["dead_letters"] == {"contact_missing": 2, "http_422": 1, "not_json": 1}
+    assert told["alerts"] == 2
+    messages, in_jobs = told["messages"], told["in_jobs"]
+    assert messages == in_jobs + sum(stops.values()) + 2  # type: ignore[operator]  # the two that are dead
+    ends: Mapping[str, int] = told["ends"]  # type: ignore[assignment]
+    assert sum(ends.values()) == told["jobs"]
+    assert (ends["vetoed"], ends["dead"]) == (1, 1)
+    assert ends["answered"] == told["answers"] > 10, "the engine's own count"
+    # of the vetoed one and the dead one nobody was answered: 1 and 2 messages
+    assert told["answered"] == in_jobs - 3  # type: ignore[operator]
+    assert told["retried"] >= 1  # type: ignore[operator]
     assert told["latency"]["count"] > 5  # type: ignore[index]
 
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from ops.demo.accounts import Accounts, EventRow, account, as_json
+from ops.demo.accounts import Accounts, EventRow, JobRow, account, as_json
 from ops.demo.board import Board
-from ops.demo.happenings import SentNoise
+from ops.demo.happenings import JobBuried, SentNoise
 from ops.demo.report import report
 from tests.unit.demo.told import a_run
 
@@ -23,10 +23,20 @@ ROWS = (
 )
 
 
-def accounts_of(board: Board, *changed: EventRow) -> Accounts:
+JOBS = (
+    JobRow("job-a", "done", 2, ("a", "b"), "done"),
+    JobRow("job-photo", "done", 1, ("photo",), "done"),
+)
+EFFECTS = {"job-a": 1, "job-photo": 1, "job-of-an-earlier-run": 1}
+
+
+def accounts_of(
+    board: Board, *changed: EventRow, jobs: tuple[JobRow, ...] = (), effects: dict[str, int] = EFFECTS
+) -> Accounts:
     """The accounts of a run whose rows are right but for the changed ones."""
     rows = {row.event_id: row for row in (*ROWS, *changed)}
-    return account(board, rows.values(), jobs=2, alerts=1, seconds=9.64)
+    by_id = {job.job_id: job for job in (*JOBS, *jobs)}
+    return account(board, rows.values(), by_id.values(), effects, alerts=1, seconds=9.64)
 
 
 def told(accounts: Accounts, width: int = 110) -> str:
@@ -38,7 +48,8 @@ def told(accounts: Accounts, width: int = 110) -> str:
 def test_a_right_run() -> None:
     accounts = accounts_of(a_run())
     assert accounts.right and accounts.complete
-    assert (accounts.messages, accounts.jobs, accounts.answered) == (5, 2, 3)
+    assert (accounts.messages, accounts.jobs, accounts.in_jobs, accounts.answered) == (5, 2, 3, 3)
+    assert (accounts.ends, accounts.retried, accounts.answers) == ({"answered": 2}, 1, 2)
     assert [(stop.reason, stop.windows, stop.messages) for stop in accounts.stops] == [
         ("no_published_agent", 1, 1)
     ]
@@ -63,7 +74,7 @@ def test_an_event_without_an_end_that_holds_together_is_lost(row: EventRow) -> N
 
 
 def test_an_event_without_a_row_is_lost() -> None:
-    accounts = account(a_run(), ROWS[1:], jobs=2, alerts=1, seconds=1)
+    accounts = account(a_run(), ROWS[1:], JOBS, EFFECTS, alerts=1, seconds=1)
     assert accounts.lost == ("a",)
 
 
@@ -74,6 +85,58 @@ def test_an_event_in_two_jobs_is_doubled() -> None:
 
 def test_a_stopped_event_in_a_job_is_not_right() -> None:
     assert not accounts_of(a_run(), EventRow("c", "done", "superseded", None, ("job-z",))).right
+
+
+def test_events_of_a_merged_or_covered_job_count_for_the_one_that_took_it_over() -> None:
+    newer = JobRow("job-z", "done", 1, ("z",), "done")
+    for step in ("merged", "covered_by"):
+        accounts = accounts_of(
+            a_run(),
+            EventRow("a", "done", "job", "job-z", ("job-a", "job-z")),
+            EventRow("b", "done", "job", "job-z", ("job-a", "job-z")),
+            EventRow("z", "done", "job", "job-z", ("job-z",)),
+            jobs=(JobRow("job-a", "done", 0, ("a", "b"), f"{step}:job-z"), newer),
+            effects={"job-z": 1, "job-photo": 1},
+        )
+        assert (accounts.lost, accounts.doubled, accounts.misanswered) == ((), (), ())
+        assert (accounts.in_jobs, accounts.answered) == (4, 4)
+        assert accounts.ends == {"answered": 2, {"merged": "merged", "covered_by": "covered"}[step]: 1}
+
+
+@pytest.mark.parametrize(
+    ("job", "effects", "wrong"),
+    [
+        (JobRow("job-a", "done", 1, ("a", "b"), "done"), 0, True),
+        (JobRow("job-a", "done", 2, ("a", "b"), "done"), 2, True),
+        (JobRow("job-a", "failed", 1, ("a", "b"), "vetoed:http_409: closed"), 0, False),
+        (JobRow("job-a", "failed", 1, ("a", "b"), "vetoed:http_409: closed"), 1, True),
+        (JobRow("job-a", "done", 1, ("a", "b"), "merged:job-photo"), 1, True),
+    ],
+)
+def test_the_engine_s_own_count_must_agree_with_how_a_job_ended(
+    job: JobRow, effects: int, wrong: bool
+) -> None:
+    accounts = accounts_of(a_run(), jobs=(job,), effects={"job-a": effects, "job-photo": 1})
+    assert accounts.misanswered == (("job-a",) if wrong else ())
+    assert accounts.right is not wrong or bool(accounts.lost)
+
+
+@pytest.mark.parametrize("status", ["pending", "running"])
+def test_a_job_that_has_not_ended_is_unaccounted_for(status: str) -> None:
+    job = JobRow("job-a", status, 1, ("a", "b"), "retry:http_503")
+    accounts = accounts_of(a_run(), jobs=(job,), effects={"job-photo": 1})
+    assert accounts.unended == ("job-a",) and not accounts.right
+    assert "not ended" in told(accounts)
+
+
+def test_a_dead_job_needs_its_dead_letter() -> None:
+    board = a_run()
+    dead = JobRow("job-a", "dead", 1, ("a", "b"), "dead:http_422")
+    assert accounts_of(board, jobs=(dead,), effects={"job-photo": 1}).unended == ("job-a",)
+    board.tell(JobBuried(9.0, "http_422", "job-a"))
+    accounts = accounts_of(board, jobs=(dead,), effects={"job-photo": 1})
+    assert accounts.right and accounts.dead_letters["http_422"] == 1
+    assert (accounts.in_jobs, accounts.answered) == (3, 1)
 
 
 def test_noise_without_a_dead_letter_is_lost() -> None:
@@ -89,6 +152,8 @@ def test_the_table_tells_each_reason_with_its_count() -> None:
         "messages in",
         "5  and 1 record of noise",
         "for 3 messages",
+        "each under its own idempotency key, 1 of them not at the first attempt",
+        "by the engine's own count of idempotency keys, for 3 messages",
         "no_published_agent",
         "contact_missing",
         "not_json",

@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 
 from ops.demo.board import Board, percentile
-from ops.demo.happenings import Broke, Buried, Decided, Finished, MediaRead, Resent, SentNoise
-from tests.unit.demo.told import ANA, BIA, a_run, job, row, stop, wrote
+from ops.demo.happenings import (
+    Broke,
+    Buried,
+    Decided,
+    Finished,
+    JobBuried,
+    MediaRead,
+    Moved,
+    Resent,
+    SentNoise,
+)
+from tests.unit.demo.told import ANA, BIA, a_run, job, moved, row, stop, wrote
 
 
 def told(*happenings: object) -> Board:
@@ -78,12 +88,47 @@ def test_a_failing_decision_is_open_until_it_dies() -> None:
     assert (board.cards[0].state, board.pending) == ("dead", 0)
 
 
+def test_a_job_goes_its_way_and_old_news_change_nothing() -> None:
+    board = told(wrote("a", 1.0), moved("a", "running", 3), job("a"))
+    (fate,) = board.fates
+    assert fate.state == "running", "its outcome may be seen before its window's"
+    board.tell(moved("a", "delayed", 4, attempts=1, why="http_503", again_at=12.0))
+    assert (fate.state, fate.attempts, fate.again_at, board.pending) == ("delayed", 1, 12.0, 1)
+    assert board.tell(moved("a", "running", 3)) is None, "told again"
+    assert fate.state == "delayed"
+    board.tell(moved("a", "answered", 6, attempts=2))
+    assert (fate.again_at, fate.ended, board.pending) == (None, True, 0)
+    assert board.in_state == {"answered": 1}
+
+
+def test_jobs_of_another_run_are_nobody_s() -> None:
+    stranger = JobBuried(1.0, "http_422", "job-stranger")
+    board = told(moved("stranger", "running", 3), stranger, wrote("a", 1.0), job("a"), row("a"))
+    assert board.in_state == {"waiting": 1} and board.letters == {}
+    board.tell(moved("a", "answered", 4))
+    board.tell(Finished(2.0))
+    assert board.settled
+
+
+def test_it_is_settled_when_every_job_has_ended() -> None:
+    seen = (wrote("a", 1.0), job("a"), row("a"), Finished(2.0))
+    for state in ("waiting", "running", "delayed", "held"):
+        assert not told(*seen, moved("a", state, 3)).settled, state  # type: ignore[arg-type]
+    for state in ("answered", "merged", "covered", "vetoed", "cancelled"):
+        assert told(*seen, moved("a", state, 3)).settled, state  # type: ignore[arg-type]
+    dead = told(*seen, moved("a", "dead", 3, why="http_422"))
+    assert not dead.settled, "its dead letter was not seen"
+    dead.tell(JobBuried(3.0, "http_422", "job-a"))
+    assert dead.settled and dead.letters == {"http_422": 1}
+
+
 def test_it_is_settled_when_all_is_written_decided_and_seen() -> None:
     assert a_run().settled
     assert not told(wrote("a", 1.0), Finished(2.0)).settled
-    assert not told(wrote("a", 1.0), job("a"), Finished(2.0)).settled, "its row was not seen"
-    assert told(wrote("a", 1.0), job("a"), row("a"), Finished(2.0)).settled
-    assert not told(wrote("a", 1.0), job("a"), row("a")).settled, "more may come"
+    done = Moved(9.0, "job-a", (0, 4), "answered")
+    assert not told(wrote("a", 1.0), job("a"), done, Finished(2.0)).settled, "its row was not seen"
+    assert told(wrote("a", 1.0), job("a"), row("a"), done, Finished(2.0)).settled
+    assert not told(wrote("a", 1.0), job("a"), row("a"), done).settled, "more may come"
     dead = told(wrote("d", 1.0), Decided(4.0, ("d",), "dead", "contact_missing", None, 5), Finished(4.1))
     assert not dead.settled, "its dead letter was not seen"
     dead.tell(Buried(4.2, "contact_missing", (0, 7), "d"))

@@ -8,7 +8,19 @@ from typing import TypeVar
 import pytest
 
 from ops.demo.scenario import FULL_S, Scenario, scenario
-from ops.demo.steps import BreakOff, Merge, Noise, OutOfContract, Read, Repeat, Say, TakeOver
+from ops.demo.steps import (
+    BreakOff,
+    Connect,
+    Merge,
+    Noise,
+    Order,
+    OutOfContract,
+    Read,
+    Repeat,
+    Say,
+    TakeOver,
+    Treat,
+)
 
 S = TypeVar("S")
 
@@ -75,10 +87,60 @@ def test_every_trouble_is_in_it() -> None:
         json.loads(of_kind(played, Noise)[0].data)
 
 
+def test_the_engine_has_its_troubles_and_is_told_of_them_before_the_message() -> None:
+    played = scenario()
+    treated = {(step.chat.key, step.mode): step for step in of_kind(played, Treat)}
+    assert treated["anselmo", "fail"].times == 2 and treated["anselmo", "fail"].wait_s
+    assert treated["kaua", "fail"].status == 422
+    assert ("vanda", "conflict") in treated
+    first = {step.chat.key: step.at_s for step in reversed(of_kind(played, Say))}
+    assert all(step.at_s < first[key] for (key, mode), step in treated.items() if mode != "ok")
+    windows = {step.chat.key: played.line_of(step.chat).window_ms / 1000 for step in of_kind(played, Say)}
+    (late,) = [step for step in of_kind(played, Treat) if step.chat.key == "anselmo" and step.mode == "ok"]
+    bursts = [step.at_s for step in of_kind(played, Say) if step.chat.key == "anselmo"]
+    assert late.at_s < max(bursts) and late.at_s > bursts[0] + windows["anselmo"] + played.turn_s + 24
+
+
+def test_a_long_turn_is_longer_than_two_windows_that_come_meanwhile() -> None:
+    """So those two are merged: both jobs wait until it has ended."""
+    for seconds in (12.0, 60.0):
+        played = scenario(seconds)
+        (slow,) = [step for step in of_kind(played, Treat) if (step.takes_s or 0) > 1]
+        window_s = played.line_of(slow.chat).window_ms / 1000
+        first = played.seconds * 17.0 / FULL_S
+        mine = [step.at_s for step in of_kind(played, Say) if step.chat is slow.chat]
+        second, third = [at for at in mine if first + window_s < at < first + window_s + (slow.takes_s or 0)][
+            :2
+        ]
+        assert second + window_s < third, "they are two windows"
+        assert third + window_s < first + window_s + (slow.takes_s or 0)
+
+
+def test_what_can_not_be_squeezed_is_left_out_of_a_short_minute() -> None:
+    short = scenario(20)
+    assert not of_kind(short, Connect) and len(of_kind(scenario(), Connect)) == 2
+    (overloaded,) = [step for step in of_kind(short, Treat) if step.times is not None]
+    assert overloaded.times == 1, "the wait after a second failure is 20 s, whatever the engine says"
+
+
+def test_waits_shrink_with_the_minute() -> None:
+    waits = [
+        sorted((step.wait_s, step.takes_s or 0.0) for step in of_kind(scenario(seconds), Treat))[-1]
+        for seconds in (60.0, 30.0)
+    ]
+    assert waits[0][0] == pytest.approx(2 * waits[1][0])
+
+
+def test_what_is_held_is_released() -> None:
+    orders = of_kind(scenario(), Order)
+    assert [step.action for step in orders] == ["hold", "release"]
+    assert len({step.of for step in orders}) == 1
+
+
 def test_what_a_step_refers_to_was_said_before() -> None:
     played = scenario()
     said_at = {step.label: step.at_s for step in of_kind(played, Say)}
-    for step in (*of_kind(played, Read), *of_kind(played, Repeat)):
+    for step in (*of_kind(played, Read), *of_kind(played, Repeat), *of_kind(played, Order)):
         assert said_at[step.of] < step.at_s
     for step in of_kind(played, BreakOff):
         assert said_at[step.after] <= step.at_s

@@ -11,7 +11,7 @@ from ops.demo.board import Board
 from ops.demo.happenings import Decided, Noted, Resent, SentNoise
 from ops.demo.live import Screen, screen
 from ops.demo.view import Lines, LiveView, Silent, view_for
-from tests.unit.demo.told import ANA, BIA, a_run, job, row, stop, wrote
+from tests.unit.demo.told import ANA, BIA, a_run, job, moved, row, stop, wrote
 
 FRAME = Screen(0.0, 60.0, "k:9092", "postgresql://p@h/d", "/home/ana/.rajada/demo")
 
@@ -27,7 +27,8 @@ def test_a_frame_shows_bubbles_fates_counters_clock_and_places() -> None:
     for wanted in (
         "0:16 / 1:00",
         "text of a",
-        "✓ 1 job · 2 messages",
+        "✓ answered · 2 messages, attempt 2",
+        "✓ answered · 1 message",
         "+50 ms",
         "■ stop: no_published_agent",
         "✗ dead: contact_missing",
@@ -49,6 +50,36 @@ def test_an_open_window_counts_down_then_waits_then_is_decided() -> None:
     assert "waits until the photo or audio is read" in drawn(board, 3.1)
     board.tell(Decided(3.2, ("a", "photo"), "pending", None, None, 2, "gone"))
     assert "attempt 2 failed" in drawn(board, 3.3)
+
+
+def test_a_job_s_way_is_shown_with_the_countdown_of_its_retry() -> None:
+    board = Board()
+    for happening in (wrote("a", 1.0), job("a"), row("a")):
+        board.tell(happening)
+    assert "○ 1 job · 1 message, waits for its turn" in drawn(board, 9.0)
+    board.tell(moved("a", "running", 3, attempts=1))
+    assert "◐ being answered · 1 message" in drawn(board, 9.0)
+    board.tell(moved("a", "delayed", 4, attempts=1, why="http_503", again_at=21.0))
+    text = drawn(board, 9.5)
+    assert "↻ tries again in 11.5 s: attempt 1 failed, the server answered 503" in text
+    assert "wait for a retry" in text
+    board.tell(moved("a", "held", 5, attempts=1, why="no_engine: AGENT_ENGINE_URL is not set"))
+    assert "■ held: no agent engine is named" in drawn(board, 9.5)
+    board.tell(moved("a", "merged", 6, attempts=1, into="job-b"))
+    assert "✓ answered with a newer turn · 1 message" in drawn(board, 9.5)
+
+
+def test_what_goes_on_stays_on_the_screen_when_newer_messages_come() -> None:
+    board = Board()
+    for number in range(30):
+        name = f"e{number}"
+        board.tell(wrote(name, 10.0 * number))
+        board.tell(job(name))
+        board.tell(row(name))
+        if number:
+            board.tell(moved(name, "answered", 4))
+    text = drawn(board, 300.0)
+    assert "text of e0 " in text and "text of e29 " in text and "text of e1 " not in text
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (40, 10), (200, 60)])
@@ -73,8 +104,14 @@ def test_lines_tell_each_message_once_and_what_came_of_it() -> None:
         job("a", at=3.0),
         row("a", at=3.1),
         job("a", at=3.2),
+        moved("a", "running", 3, at=3.3, attempts=1),
+        moved("a", "delayed", 4, at=4.0, attempts=1, why="http_503", again_at=7.0),
+        moved("a", "delayed", 4, at=4.1, attempts=1, why="http_503", again_at=7.0),
+        moved("a", "waiting", 5, at=7.1, attempts=1),
+        moved("a", "answered", 7, at=7.2, attempts=2),
         wrote("b", 5.0, BIA),
         stop("b"),
+        Noted(1.3, None, "a number loses its connection"),
     ):
         lines.happened(happening, board.tell(happening))
     assert [line.split("s  ", 1)[1] for line in output.getvalue().splitlines()] == [
@@ -83,8 +120,11 @@ def test_lines_tell_each_message_once_and_what_came_of_it() -> None:
         "bytes that are no JSON, straight into the topic",
         "Ana (fisioterapia): a person takes over",
         "Ana (fisioterapia) → 1 job · 1 message, 100 ms after its window",
+        "Ana (fisioterapia) → tries again in 3.0 s: attempt 1 failed, the server answered 503",
+        "Ana (fisioterapia) → answered · 1 message, attempt 2",
         "Bia (gestante): text of b",
         "Bia (gestante) → stop: no_published_agent · 1 message (the number's agent is paused)",
+        "a number loses its connection",
     ]
 
 

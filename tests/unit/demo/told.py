@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from ops.demo.board import Board
-from ops.demo.happenings import Buried, Decided, Finished, MediaRead, RowSeen, SentNoise, Wrote
+from ops.demo.happenings import (
+    Buried,
+    Decided,
+    FateState,
+    Finished,
+    MediaRead,
+    Moved,
+    RowSeen,
+    SentNoise,
+    Wrote,
+)
 from ops.demo.steps import Chat
 
 ANA = Chat("ana", "Ana", "fisioterapia")
@@ -26,13 +36,18 @@ def row(*event_ids: str, at: float = 9.0) -> RowSeen:
     return RowSeen(at, f"job-{event_ids[0]}", event_ids)
 
 
+def moved(event_id: str, state: FateState, seq: int, at: float = 9.0, **more: object) -> Moved:
+    """The job of an event comes to a state."""
+    return Moved(at, f"job-{event_id}", (0, seq), state, **more)  # type: ignore[arg-type]
+
+
 def stop(*event_ids: str, reason: str = "no_published_agent") -> Decided:
     """A stop of some events."""
     return Decided(9.0, event_ids, "done", reason, None, 1)
 
 
 def a_run() -> Board:
-    """A finished run: a burst that is a job, a photo that is one, a stop, a death, a record of noise."""
+    """A finished run: a burst and a photo that are answered, a stop, a death, a record of noise."""
     board = Board()
     for happening in (
         wrote("a", 1.0),
@@ -49,6 +64,12 @@ def a_run() -> Board:
         Buried(9.5, "contact_missing", (0, 7), "d"),
         job("photo", at=8.1),
         row("photo", at=8.2),
+        moved("a", "running", 3, attempts=1),
+        moved("a", "delayed", 4, attempts=1, why="http_503", again_at=12.5),
+        moved("a", "running", 5, attempts=2),
+        moved("a", "answered", 6, attempts=2),
+        moved("photo", "running", 3, attempts=1),
+        moved("photo", "answered", 4, attempts=1),
         SentNoise(5.0, 3, 11),
         Buried(5.1, "not_json", (3, 11), None),
         Finished(9.6),
