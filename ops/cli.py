@@ -11,7 +11,20 @@ import sys
 
 import typer
 
-from ops.commands import demo, dlq, doctor, engine, processes, produce, replay, stack, sweep, why
+from ops.commands import (
+    demo,
+    dlq,
+    doctor,
+    engine,
+    job_orders,
+    jobs,
+    processes,
+    produce,
+    replay,
+    stack,
+    sweep,
+    why,
+)
 from ops.errors import exit_code_of
 
 app = typer.Typer(
@@ -37,12 +50,15 @@ app.command("sink", rich_help_panel=_PARTS)(processes.sink)
 app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
 app.command("doctor", rich_help_panel=_TOOLS)(doctor.doctor)
 app.command("engine", rich_help_panel=_TOOLS)(engine.engine)
+app.command("pause", rich_help_panel=_TOOLS)(job_orders.pause)
+app.command("resume", rich_help_panel=_TOOLS)(job_orders.resume)
 app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
 app.command("replay", rich_help_panel=_TOOLS)(replay.replay)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
+app.add_typer(jobs.app, name="jobs", rich_help_panel=_TOOLS)
 
 
 def main() -> None:

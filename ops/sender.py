@@ -85,6 +85,7 @@ class Sender:
                     copy.key,
                     headers=list(copy.headers),
                     timestamp=copy.at_ms,
+                    partition=copy.partition,
                     on_delivery=partial(self._delivered, index, copy.topic),
                 )
             except BufferError:

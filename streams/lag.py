@@ -58,6 +58,10 @@ class Lags:
         """Kafka's id of a topic; raises LagUnknown when there is none."""
         return self._described(topic)[0]
 
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; raises LagUnknown when there is none."""
+        return len(self._described(topic)[1])
+
     def of_group(self, topic: str, group: str, limit_s: float) -> list[Position]:
         """Where a consumer group stands in each partition of a topic. Raises LagUnknown.
 

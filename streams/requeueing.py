@@ -37,7 +37,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A record to be written: `topic` without prefix; the partition follows from the key."""
+    """A record to be written: `topic` without prefix."""
 
     topic: str
     key: bytes | None
@@ -45,6 +45,8 @@ class Copy:
     headers: Sequence[Header]
     at_ms: int = 0
     """The record's timestamp, Unix ms; 0 = when it is written."""
+    partition: int = -1
+    """Where to; -1: as the key says."""
 
 
 @dataclass(frozen=True, slots=True)

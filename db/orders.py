@@ -1,0 +1,97 @@
+"""Orders to jobs, as Postgres knows them: whose a job is, who ordered what, what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import psycopg
+
+from db.queries import load
+from db.runs import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlace:
+    """Whose a job is: `who` is the contact's id, or the phone of a group link."""
+
+    organization_id: str
+    who: str | None
+    status: str | None
+    kind: str | None
+
+    @property
+    def key(self) -> bytes | None:
+        """The key under which the job travels; None: it has no contact."""
+        return f"{self.organization_id}:{self.who}".encode() if self.who else None
+
+
+@dataclass(frozen=True, slots=True)
+class CameOf:
+    """What a worker told of an order."""
+
+    status: str | None
+    """Of the job afterwards; `done` where only the order is told."""
+    outcome: str
+    because: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """An order to pause that nobody has taken back; of everybody without `organization_id`."""
+
+    organization_id: str | None
+    reason: str | None
+    ordered_by: str | None
+    at: datetime
+
+
+def place_of(connection: Connection, job_id: str) -> JobPlace | None:
+    """Whose a job is; None: nobody knows it."""
+    asked = {"id": UUID(job_id)}
+    found = connection.execute(load("order_place"), asked).fetchone()
+    if found is None:
+        try:
+            found = connection.execute(load("order_place_of_link"), asked).fetchone()
+        except psycopg.errors.UndefinedTable:  # a CRM without group links
+            return None
+    return JobPlace(*found) if found is not None else None  # type: ignore[arg-type]  # the files say which columns
+
+
+def note(
+    connection: Connection,
+    order_id: str,
+    action: str,
+    *,
+    organization_id: str | None,
+    job_id: str | None,
+    reason: str | None,
+    ordered_by: str | None,
+) -> None:
+    """Write down who ordered what."""
+    values = {
+        "id": UUID(order_id),
+        "action": action,
+        "organization_id": organization_id,
+        "job_id": job_id,
+        "reason": reason,
+        "ordered_by": ordered_by,
+    }
+    connection.execute(load("order_note"), values)
+
+
+def came_of(
+    connection: Connection, order_id: str, *, job_id: str | None = None, contact_id: str | None = None
+) -> CameOf | None:
+    """What came of an order; None: nothing is told yet."""
+    values = {"id": order_id, "job": job_id, "contact": contact_id}
+    row = connection.execute(load("order_outcome"), values).fetchone()
+    return CameOf(*row) if row is not None else None  # type: ignore[arg-type]  # the file says which columns
+
+
+def pauses(connection: Connection) -> list[Pause]:
+    """What is paused, as it was ordered; oldest first."""
+    rows = connection.execute(load("order_pauses")).fetchall()
+    return [Pause(*row) for row in rows]  # type: ignore[arg-type]  # the file says which columns
