@@ -178,7 +178,8 @@ class Forwarder:
     def _count(self, plan: Sequence[tuple[Held, Send]]) -> None:
         now_ms, at_s = self._clock.now_ms(), self._clock.monotonic_s()
         for held, send in plan:
-            self._trouble.pop(held.mark, None)
+            if self._trouble:
+                self._trouble.pop(held.mark, None)
             if send.topic in DELAY_TOPICS:
                 self._tally.forwarded += 1
             elif send.topic == JOBS and held.due_ms is not None:

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from streams.delays.records import Place, Record
 from streams.due import read_due
 
@@ -26,13 +28,14 @@ Mark = tuple[str, int, int]
 """A record by topic, partition and offset."""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True, gc=False):
     """A record that waits, when it is due (None: it doesn't say) and when it may leave, on Kafka's clock."""
 
     record: Record
     due_ms: int | None
     leaves_ms: float
+    size: int
+    """Bytes, roughly."""
 
     @property
     def mark(self) -> Mark:
@@ -104,10 +107,11 @@ class Queues:
             queue.clear()  # the client went back and reads all of it again
         due_ms = read_due(record.headers) if record.readable else None
         leaves_ms = now_ms if due_ms is None else min(record.timestamp, now_ms) + queue.wait_ms
-        queue.held.append(Held(record, due_ms, leaves_ms))
+        size = record.size
+        queue.held.append(Held(record, due_ms, leaves_ms, size))
         queue.position = record.offset + 1
-        queue.bytes += record.size
-        self._bytes += record.size
+        queue.bytes += size
+        self._bytes += size
 
     def reached_end(self, place: Place, offset: int) -> None:
         """Everything below `offset` was read: the last offsets may be those of ends of transactions."""
@@ -152,11 +156,11 @@ class Queues:
             for held in queue.held:
                 if held.leaves_ms > now_ms:
                     break
-                if held.mark in alone:
+                if alone and held.mark in alone:
                     if not batch:
                         return [held]
                     break
-                size += held.record.size
+                size += held.size
                 if batch and (len(batch) >= most_records or size > most_bytes):
                     return batch
                 batch.append(held)
@@ -168,8 +172,8 @@ class Queues:
             queue = self._queues[held.record.place]
             assert queue.held[0] is held, "what leaves is at the head"
             queue.held.popleft()
-            queue.bytes -= held.record.size
-            self._bytes -= held.record.size
+            queue.bytes -= held.size
+            self._bytes -= held.size
 
     # -- what is committed
     def offsets_after(self, batch: Iterable[Held]) -> dict[Place, int]:

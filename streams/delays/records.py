@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from schemas.dead import Header
 
@@ -11,8 +12,7 @@ Place = tuple[str, int]
 """Full name of a topic, and a partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True, gc=False):
     """One record of a delay topic. `timestamp` is the time of its append on Kafka's clock, Unix ms."""
 
     topic: str
@@ -37,16 +37,14 @@ class Record:
         return len(self.key or b"") + len(self.value or b"") + 100
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True, gc=False):
     """Everything below `offset` was read; there is no more now."""
 
     place: Place
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True, gc=False):
     """A record to write. It keeps its partition: all topics that carry contacts have the same number."""
 
     topic: str

@@ -36,7 +36,7 @@ JOB = Job(
 
 def held(*headers: Header, value: bytes | None = b"value", readable: bool = True) -> Held:
     record = Record("x.dispatch.delay.1s", 3, 41, T0 - 1_000, b"key", value, headers, readable)
-    return Held(record, read_due(headers), 0.0)
+    return Held(record, read_due(headers), 0.0, record.size)
 
 
 def due_at(ms: int) -> Header:
