@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ops.reasons_of_group_links import GROUP_LINK_REASONS
 from ops.reasons_of_jobs import JOB_REASONS, STEPS, Reason
 
 REASONS: Final[Mapping[str, Reason]] = {
@@ -116,6 +117,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Was the contact deleted or merged? Answer by hand.",
     ),
     **JOB_REASONS,
+    **GROUP_LINK_REASONS,
 }
 """By name. Those that carry an id (`merged:<job>`) or an SQLSTATE (`sqlstate_23514`) go by their start."""
 
@@ -154,6 +156,11 @@ def reason(name: str) -> Reason:
         return Reason(
             f"the server answered {step.removeprefix('http_')}",
             "What that does to a job is told in docs/agent-engine.md.",
+        )
+    if step.startswith("whatsapp_"):
+        return Reason(
+            f"WhatsApp error {step.removeprefix('whatsapp_')}",
+            "The provider's own code; what it does to a group link is told in docs/group-links.md.",
         )
     if name.startswith("sqlstate_"):
         return Reason(

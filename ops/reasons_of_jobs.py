@@ -93,7 +93,7 @@ JOB_REASONS: Final[Mapping[str, Reason]] = {
     ),
     "unknown_outcome": Reason(
         "nobody knows whether it was sent",
-        "The worker died while a group link was being sent; sending it again could reach somebody twice.",
+        "A group link's answer never came (or its worker died): sending it again could reach somebody twice.",
         "Look into the conversation, then release or cancel it (GROUP_LINK_ON_UNKNOWN=resend never holds).",
     ),
     "unknown_kind": Reason(
@@ -148,6 +148,10 @@ STEPS: Final[Mapping[str, Reason]] = {
     "cancelled": Reason("cancelled", "A person ordered it; a call that was under way was broken off."),
     "released": Reason("released", "It is in its lane again."),
     "run_now": Reason("is run now", "Whatever it waited for, it is in its lane again, before others."),
+    "recovered": Reason(
+        "taken up again",
+        "Its row said for 10 minutes that it runs, and no worker knew it: it is in its lane.",
+    ),
     "requeued": Reason("requeued", "A dead job was taken up again, with no attempt spent."),
     "handed_back": Reason(
         "handed back", "The worker stopped gracefully before the answer came: the attempt is given back."

@@ -28,8 +28,11 @@ from streams.decider import DatabaseDecider
 from streams.facts import FactReader
 from streams.flush import Flusher
 from streams.forget import forget_idle
+from streams.handlers.answers import Handler
+from streams.handlers.group_link_template import GroupLinkTemplate
 from streams.handlers.http import HttpClient
 from streams.handlers.inbound_turn import InboundTurn
+from streams.handlers.whatsapp import WhatsApp
 from streams.health import Health, conditions
 from streams.job_runner import JobRunner
 from streams.lengths import WindowLengths
@@ -40,6 +43,7 @@ from streams.source import SourceTopic, SourceTopicRemade
 from streams.sweep_rounds import SweepRounds
 from streams.transport import Batched, Record, Table, each_batch, end_process
 from streams.undertaker import OriginalRecords
+from streams.whatsapp_numbers import Numbers
 from streams.written import SinkProgress
 
 log = structlog.get_logger(__name__)
@@ -151,8 +155,11 @@ class Worker:
         self._health = Health(looks, outbox, self._clocks.wall_ms, new_holder())
         self._http = HttpClient(settings.ca_file)
         turns = InboundTurn(self._http, settings)
+        whatsapp = WhatsApp(self._http, settings, share=lambda: self._jobs.share)
+        links = GroupLinkTemplate(whatsapp, Numbers(self._pool, settings))
+        handlers: dict[str, Handler] = {turns.kind: turns, links.kind: links}
         self._jobs = JobRunner(
-            app, settings, self._pool, outbox, self._clocks, {turns.kind: turns}, Sessions(self._pool)
+            app, settings, self._pool, outbox, self._clocks, handlers, Sessions(self._pool)
         )
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -5,13 +5,16 @@ Every command has an id and is carried out once; what came of it stands in the t
 
 from __future__ import annotations
 
+from schemas import alert_texts
 from schemas.codec import decode_job
 from schemas.errors import Undecodable
-from schemas.records import Command
+from schemas.records import Command, Job
 from schemas.topic_names import CONTROL
 from streams.heads import EVERYBODY, ContactJobs, Head, Origin, State, place_of
+from streams.job_endings import Rules, die, end, hold, move
 from streams.job_records import CONTROL_STAGE, tell, tell_command
 from streams.job_table import Event, targets
+from streams.retry import GROUP_LINK
 
 EVENTS = {
     "cancel": Event.CANCEL,
@@ -19,7 +22,9 @@ EVENTS = {
     "hold": Event.HOLD,
     "release": Event.RELEASE,
     "requeue": Event.REQUEUE,
+    "recover": Event.RECOVER,
 }
+_WITH_A_JOB = frozenset({"requeue", "recover"})
 URGENT = 0
 """Priority of a waiting job that shall run now."""
 
@@ -37,7 +42,9 @@ def pause(jobs: ContactJobs, command: Command) -> bool:
     return True
 
 
-def carry_out(jobs: ContactJobs, contact: tuple[str, str | None], command: Command, now_ms: int) -> bool:
+def carry_out(
+    jobs: ContactJobs, contact: tuple[str, str | None], command: Command, rules: Rules, now_ms: int
+) -> bool:
     """Carry out a command to one job; False: it changed nothing.
 
     `contact`: organization and contact of the record's key. A command for a job that nobody knows yet waits
@@ -57,8 +64,12 @@ def carry_out(jobs: ContactJobs, contact: tuple[str, str | None], command: Comma
         "reason": command.reason,
     }
     refusal = None if targets(event, state) else f"{command.action} of a job that is {state or 'unknown'}"
-    if refusal is None and event is Event.REQUEUE:
-        refusal = _requeue_refused(head, command)
+    if refusal is not None and event is Event.RECOVER:
+        return False  # it is known here: its row will say so
+    if refusal is None and command.action in _WITH_A_JOB:
+        refusal = _unreadable(command)
+    if refusal is None and event is Event.REQUEUE and head is not None and command.replay <= head.replay:
+        refusal = "it was requeued by this run, or by a later one, before"
     if refusal is not None:
         outcome, facts = f"refused:{command.action}", {**facts, "because": refusal}
         jobs.unsent.append(tell_command(*contact, job_id, now_ms, outcome, facts))
@@ -68,6 +79,9 @@ def carry_out(jobs: ContactJobs, contact: tuple[str, str | None], command: Comma
     reason = command.reason or "by hand"
     if event is Event.REQUEUE:
         _requeue(jobs, head, command, now_ms)
+    elif event is Event.RECOVER:
+        _recover(jobs, head, command, rules, now_ms, facts)
+        return True
     elif head.state is State.AWAITED:
         head.cancel = reason if event is Event.CANCEL else head.cancel
         head.hold = reason if event is Event.HOLD else None if event is Event.RELEASE else head.hold
@@ -118,23 +132,65 @@ def _tell(head: Head, event: Event, reason: str, now_ms: int, facts: dict[str, s
         head.job, head.origin = b"", None
 
 
-def _requeue_refused(head: Head | None, command: Command) -> str | None:
+def _unreadable(command: Command) -> str | None:
+    """Why a command that must carry a job can't be carried out."""
     if command.job is None:
         return "the command carries no job"
     try:
         decode_job(command.job)
     except Undecodable as error:
         return f"the command's job can't be read: {error}"
-    if head is not None and command.replay <= head.replay:
-        return "it was requeued by this run, or by a later one, before"
     return None
 
 
 def _requeue(jobs: ContactJobs, head: Head, command: Command, now_ms: int) -> None:
     """Take a dead job up again: same id, no attempts spent, the run's replay number."""
-    assert command.job is not None
-    job = decode_job(command.job)
+    job = _seat(jobs, head, command)
     known = head.state is State.DEAD
+    head.replay = command.replay
+    head.seq, head.copy = max(head.seq, job.seq) + 1, max(head.copy, job.copy) + 1
+    head.attempt, head.looks, head.handed_back = 0, 0, 0
+    head.started_ms = head.ended_ms = head.first_failed_ms = head.not_working_since_ms = 0
+    head.outcome, head.alarmed, head.run_after_ms = None, False, now_ms
+    head.state = State.WAITING if known else State.UNVERIFIED
+
+
+def _recover(
+    jobs: ContactJobs,
+    head: Head,
+    command: Command,
+    rules: Rules,
+    now_ms: int,
+    facts: dict[str, str | None],
+) -> None:
+    """Take up a job that its row calls running and nobody knows here (spec/group_link.md).
+
+    Whether its attempt took effect is unknown. Where that can't be asked, a person decides, or it is sent
+    once more; a cancellation that has waited for the job wins.
+    """
+    job = _seat(jobs, head, command)
+    head.replay, head.seq, head.copy, head.attempt = job.replay, job.seq, job.copy, job.attempt
+    head.ended_ms, head.doubts, head.run_after_ms = 0, 1, now_ms
+    if job.kind not in rules.kinds:
+        reason = f"unknown_kind: no handler for {job.kind!r}"
+        die(Event.RECOVER, job.id, head, "unknown_kind", reason, rules, now_ms, facts)
+    elif head.cancel is not None:
+        end(Event.RECOVER, head, State.FAILED, f"cancelled:{head.cancel}", now_ms, facts=facts)
+    elif job.kind == GROUP_LINK and rules.on_unknown == "hold":
+        alert = alert_texts.job_unknown_outcome(head.whole(), rules.language)
+        hold(Event.RECOVER, head, "unknown_outcome", now_ms, facts=facts, alert=alert)
+    elif job.attempt >= job.max_attempts:
+        die(Event.RECOVER, job.id, head, "worker_lost", "worker_lost", rules, now_ms, facts)
+    else:
+        move(Event.RECOVER, head, State.WAITING)
+        head.seq += 1
+        tell(head, head.whole(), now_ms, "recovered", facts=facts, stage=CONTROL_STAGE)
+
+
+def _seat(jobs: ContactJobs, head: Head, command: Command) -> Job:
+    """Put the job that a command carries into its head, as the contact's newest."""
+    assert command.job is not None, "a command without a readable job was refused"
+    job = decode_job(command.job)
     place = place_of(job)
     head.order = jobs.next_order
     jobs.next_order += 1
@@ -142,9 +198,4 @@ def _requeue(jobs: ContactJobs, head: Head, command: Command, now_ms: int) -> No
     head.origin = Origin(CONTROL, -1, -1, command.at_ms, [("replays", str(command.replays).encode())])
     head.kind, head.priority = job.kind, job.priority
     head.conversation_id, head.session_id = place.conversation_id, place.channel_session_id
-    head.replay = command.replay
-    head.seq, head.copy = max(head.seq, job.seq) + 1, max(head.copy, job.copy) + 1
-    head.attempt, head.looks, head.handed_back = 0, 0, 0
-    head.started_ms = head.ended_ms = head.first_failed_ms = head.not_working_since_ms = 0
-    head.outcome, head.alarmed, head.run_after_ms = None, False, now_ms
-    head.state = State.WAITING if known else State.UNVERIFIED
+    return job

@@ -7,14 +7,16 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import structlog
 from aiokafka.partitioner import murmur2
 
+from schemas import alert_texts
 from schemas.codec import encode_job, encode_outcome
 from schemas.dead import Cause, Header, resting_place
 from schemas.topic_names import GROUP_LINKS, OUTCOMES
+from settings import Language
 from streams.burial import bury
 from streams.closing import invalid_payload_outcome
 from streams.due import delayed_record
@@ -37,6 +39,10 @@ class GroupLinkCounts:
     rekeyed: int = 0
     dead: int = 0
 
+    def told(self) -> dict[str, int]:
+        """As flat numbers, for a log line and the counters' file."""
+        return {f"group_links_{name}": count for name, count in asdict(self).items()}
+
 
 @dataclass(slots=True)
 class _Sends:
@@ -49,10 +55,18 @@ class _Sends:
 class GroupLinkIntake:
     """Takes in batches of one partition each."""
 
-    def __init__(self, outbox: Outbox, *, partitions: int, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        *,
+        partitions: int,
+        wall_ms: Callable[[], int],
+        language: Language = alert_texts.DEFAULT,
+    ) -> None:
         self._outbox = outbox
         self._partitions = partitions
         self._wall_ms = wall_ms
+        self._language = language
         self.counts = GroupLinkCounts()
 
     async def events(self, records: Sequence[Record], partition: int) -> None:
@@ -114,7 +128,7 @@ class GroupLinkIntake:
 
     def _bury(self, record: Record, cause: Cause, now_ms: int, sends: _Sends) -> None:
         self.counts.dead += 1
-        burial = bury(record, cause, None, "", now_ms)
+        burial = bury(record, cause, None, "", now_ms, self._language)
         sends.add(resting_place(burial.letter[3] or ()), burial.letter)
         sends.add(OUTCOMES, burial.outcome)
         log.warning(

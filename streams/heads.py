@@ -114,6 +114,8 @@ class Head(msgspec.Struct, omit_defaults=True):
     """Reason of a hold that was ordered while it could not be held yet (running, awaited)."""
     cancel: str | None = None
     """Reason of a cancellation that was ordered before the job came."""
+    doubts: int = 0
+    """Attempts of which nobody knows whether they took effect (group links)."""
     unsent: list[Send] = []
     """What the transitions so far named and nobody has confirmed as durable."""
 

@@ -161,7 +161,7 @@ class JobIntake:
         jobs = self._book.jobs(key, partition)
         organization_id, _, contact_id = key.decode(errors="replace").partition(":")
         contact = command.organization_id or organization_id, contact_id or None
-        if not carry_out(jobs, contact, command, now_ms):
+        if not carry_out(jobs, contact, command, self._rules, now_ms):
             tally.refused += 1
         self._book.changed(key, partition, jobs)
         head = jobs.heads.get(command.job_id or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 import faust
@@ -15,7 +15,9 @@ from streams.agenda import Clocks
 from streams.calls import Calls
 from streams.execute import Executor
 from streams.executor_ports import SessionStatus
+from streams.group_link_intake import GroupLinkIntake
 from streams.handlers.answers import Handler
+from streams.handlers.group_link_template import NO_CREDENTIALS
 from streams.handlers.inbound_turn import NO_ENGINE
 from streams.heads import ContactJobs, decode_jobs, encode_jobs
 from streams.job_book import JobBook
@@ -28,6 +30,7 @@ from streams.lanes import Lanes, Limits
 from streams.ports import Outbox
 from streams.retry import GROUP_LINK
 from streams.transport import Batched, Record, Table, each_batch
+from streams.whatsapp_numbers import default_number
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +61,7 @@ class JobRunner:
             language=settings.language,
             on_unknown=settings.group_link_on_unknown,
             group_link_delay_ms=settings.group_link_retry_delay_ms,
-            releases=frozenset({NO_ENGINE} if settings.agent_engine_url else ()),
+            releases=frozenset(_there(settings)),
         )
         self._lanes = Lanes(self._limits)
         self._book = JobBook(self._table, self._lanes, clocks.wall_ms, spacing_ms=settings.person_spacing_ms)
@@ -74,11 +77,15 @@ class JobRunner:
             leaving=lambda: bool(app.rebalancing or app.should_stop),
         )
         self._rows = PostgresJobRows(pool)
+        self._group_links = GroupLinkIntake(
+            outbox, partitions=self._partitions, wall_ms=clocks.wall_ms, language=settings.language
+        )
 
     def join(self) -> None:
         """Make the application call us."""
         self._agent(topics.JOBS, "jobs", self._intake.jobs)
         self._agent(topics.CONTROL, "commands", self._intake.commands)
+        self._agent(topics.GROUP_LINKS, "group_links", self._group_links.events)
         self._table.when_owned(self.own)
         self._table.when_revoked(self.give_up)
 
@@ -119,7 +126,21 @@ class JobRunner:
 
     def told(self) -> dict[str, int | str]:
         """Its counters, and whose jobs are paused if any are."""
-        return told(self.executor.tally, len(self._calls), self._lanes.waiting, self._book.paused)
+        jobs = told(self.executor.tally, len(self._calls), self._lanes.waiting, self._book.paused)
+        return {**jobs, **self._group_links.counts.told()}
+
+    @property
+    def share(self) -> float:
+        """This worker's part of a rate that all workers share: its partitions of all."""
+        return self._lanes.share
+
+
+def _there(settings: Settings) -> Iterator[str]:
+    """What jobs may have been held for and is there by now, since the settings were changed."""
+    if settings.agent_engine_url:
+        yield NO_ENGINE
+    if default_number(settings) is not None:
+        yield NO_CREDENTIALS
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -46,6 +46,8 @@ class Event(StrEnum):
     RELEASE = "release"
     """By a person, or because its reason is gone."""
     REQUEUE = "requeue"
+    RECOVER = "recover"
+    """Its row says that it runs, and has said so for too long: does anybody know it here?"""
 
 
 Targets = tuple[State, ...]
@@ -102,6 +104,10 @@ TABLE: Final[dict[Event, dict[State | None, Targets]]] = {
         State.HELD: (State.WAITING,),
     },
     Event.REQUEUE: {None: (State.UNVERIFIED,), State.DEAD: (State.WAITING,)},
+    Event.RECOVER: {
+        None: (State.HELD, State.WAITING, State.DEAD),
+        State.AWAITED: (State.HELD, State.WAITING, State.DEAD, State.FAILED),
+    },
 }
 """Event → state it is met in (None: no head) → states it may lead to."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from schemas.topic_names import APP_ID, SOURCE
+from schemas.topic_names import APP_ID, GROUP_LINKS, SOURCE
 
 CONSUMER: Final = "agent-engine"
 """The name under which an older system consumed: what it left `processing` is ours to reap (b131 to b133)."""
@@ -34,7 +34,7 @@ class Swept:
     group: str
 
 
-SWEPT: Final = (Swept(SOURCE, SOURCE, APP_ID),)
+SWEPT: Final = (Swept(SOURCE, SOURCE, APP_ID), Swept(GROUP_LINKS, GROUP_LINKS, APP_ID))
 """Every type is published to a topic of its own, and held back by that topic's readers alone."""
 
 

@@ -21,6 +21,8 @@ from streams.retry import GROUP_LINK, backoff_ms, credit_delay_ms, session_delay
 
 HANDED_BACK_MOST: Final = 3
 """Attempts that a graceful stop may cut short for nothing, one after the other; the next one is spent."""
+UNKNOWN_OUTCOME: Final = "unknown_outcome"
+"""Code of a hold: it may or may not have taken effect."""
 SESSION_ALARM_MS: Final = 3600 * 1000
 SOON_MS: Final = 1_000
 """A job that is due so soon waits in its lane: clocks of two machines differ a little."""
@@ -162,6 +164,8 @@ def answered(jobs: ContactJobs, key: bytes, job_id: str, answer: Answer, rules: 
             end(Event.VETO, head, State.FAILED, f"vetoed:{reason}", now_ms, facts=facts)
         case Dead(reason=reason):
             die(Event.DIE, job_id, head, answer.code, reason, rules, now_ms, facts)
+        case Hold(reason=reason) if answer.code == UNKNOWN_OUTCOME:
+            _doubt(key, head, reason, rules, now_ms, facts)
         case Hold(reason=reason):
             head.attempt -= 1
             alert = None if head.alarmed else _hold_alert(head, answer, rules)
@@ -223,13 +227,25 @@ def lose(jobs: ContactJobs, key: bytes, job_id: str, rules: Rules, now_ms: int) 
     head = jobs.heads.get(job_id)
     if head is None or head.state is not State.RUNNING:
         return False
-    if head.kind == GROUP_LINK and rules.on_unknown == "hold":
-        alert = alert_texts.job_unknown_outcome(head.whole(), rules.language)
-        hold(Event.LOSE, head, "unknown_outcome", now_ms, alert=alert)
-        return True
     facts = {"attempt": head.attempt}
-    _retry(Event.LOSE, key, head, Retry("worker_lost", facts=facts), rules, now_ms, facts)
+    if head.kind == GROUP_LINK:
+        _doubt(key, head, UNKNOWN_OUTCOME, rules, now_ms, facts)
+    else:
+        _retry(Event.LOSE, key, head, Retry("worker_lost", facts=facts), rules, now_ms, facts)
     return True
+
+
+def _doubt(
+    key: bytes, head: Head, reason: str, rules: Rules, now_ms: int, facts: Mapping[str, object]
+) -> None:
+    """Nobody knows whether it took effect: held for a person, or tried again the first time, as it is set."""
+    head.doubts += 1
+    if rules.on_unknown == "resend" and head.doubts == 1:
+        _retry(Event.LOSE, key, head, Retry(reason, facts=facts), rules, now_ms, facts)
+        return
+    head.last_error = reason
+    alert = alert_texts.job_unknown_outcome(head.whole(), rules.language)
+    hold(Event.LOSE, head, reason, now_ms, facts=facts, alert=alert)
 
 
 def hand_back(jobs: ContactJobs, key: bytes, job_id: str, rules: Rules, now_ms: int) -> bool:
@@ -265,7 +281,7 @@ def release_if_gone(jobs: ContactJobs, job_id: str, rules: Rules, now_ms: int) -
 
 
 def _hold_alert(head: Head, answer: Hold, rules: Rules) -> Alert | None:
-    if answer.code == "no_credentials":
+    if answer.code in ("no_credentials", "credentials_refused"):
         return alert_texts.credentials_missing(head.whole(), rules.language)
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -32,7 +33,9 @@ from tests.unit.job_worlds import ORGANIZATION, START_MS, job_of, key_of, uuid
 KEY = key_of()
 JOB = job_of(1)
 NEWER = job_of(2)
+LINK = msgspec.structs.replace(JOB, kind="group_link_template", attempt=1, seq=9)
 RULES = Rules(kinds=frozenset({"inbound_turn", "group_link_template"}), releases=frozenset({"gone"}))
+RESENDING = dataclasses.replace(RULES, on_unknown="resend")
 STATES: list[State | None] = [None, *State]
 CONTACT = (ORGANIZATION, uuid(10_001))
 
@@ -100,10 +103,10 @@ def void(_: object) -> None:
     """Nothing."""
 
 
-def command(action: str, **fields: object) -> Variant:
+def command(action: str, rules: Rules = RULES, **fields: object) -> Variant:
     def apply(jobs: ContactJobs) -> None:
         given = {"id": uuid(1), "at_ms": START_MS, "action": action, "job_id": JOB.id, **fields}
-        carry_out(jobs, CONTACT, Command(**given), START_MS)
+        carry_out(jobs, CONTACT, Command(**given), rules, START_MS)
 
     return apply
 
@@ -164,6 +167,7 @@ VARIANTS: dict[Event, list[Variant]] = {
         lambda jobs: void(lose(jobs, KEY, JOB.id, RULES, START_MS)),
         before(lambda jobs: void(lose(jobs, KEY, JOB.id, RULES, START_MS)), **SPENT),
         before(lambda jobs: void(lose(jobs, KEY, JOB.id, RULES, START_MS)), kind="group_link_template"),
+        answer(Hold("unknown_outcome: no answer")),
     ],
     Event.HAND_BACK: [
         lambda jobs: void(hand_back(jobs, KEY, JOB.id, RULES, START_MS)),
@@ -182,6 +186,13 @@ VARIANTS: dict[Event, list[Variant]] = {
         lambda jobs: void(JOB.id in jobs.heads and release_if_gone(jobs, JOB.id, RULES, START_MS)),
     ],
     Event.REQUEUE: [command("requeue", replay=START_MS, job=encode_job(JOB))],
+    Event.RECOVER: [
+        command("recover", job=encode_job(LINK)),
+        command("recover", RESENDING, job=encode_job(LINK)),
+        command("recover", RESENDING, job=encode_job(_with(LINK, attempt=5))),
+        command("recover", job=encode_job(_with(LINK, kind="fax"))),
+        before(command("recover", job=encode_job(LINK)), cancel="by hand"),
+    ],
 }
 
 
