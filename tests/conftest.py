@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 if TYPE_CHECKING:
     from ops.engine.serving import EngineBeside
+    from ops.whatsapp.serving import WhatsAppBeside
 
 # A busy machine is no failure: examples are bounded in number, not in time.
 hypothesis_settings.register_profile("house", deadline=None)
@@ -63,6 +64,15 @@ def engine() -> Iterator[EngineBeside]:
     from ops.engine.serving import EngineBeside
 
     with EngineBeside() as stand_in:
+        yield stand_in
+
+
+@pytest.fixture
+def whatsapp() -> Iterator[WhatsAppBeside]:
+    """A stand-in WhatsApp of its own: a real HTTP server that does as `whatsapp.treat(…)` tells it."""
+    from ops.whatsapp.serving import WhatsAppBeside
+
+    with WhatsAppBeside(token="stand-in-token") as stand_in:
         yield stand_in
 
 

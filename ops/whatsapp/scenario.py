@@ -1,0 +1,82 @@
+"""How the stand-in WhatsApp behaves: by phone, by template, or always (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from settings import RajadaError
+
+Mode = Literal["ok", "error", "drop", "hang", "cut", "gateway"]
+
+DEFAULT: Final = "default"
+"""The name under which the behaviour towards everybody else is kept."""
+
+_NotNegative = Annotated[int, Meta(ge=0)]
+
+
+class WrongScenario(RajadaError):
+    """A scenario has a field or a value that there is none of; the message names it."""
+
+
+class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is done with a message. `ok`, `drop` and `hang` take it, the others don't."""
+
+    mode: Mode = "ok"
+    """`ok`: taken; `error`: refused with `code`; `drop`: taken, but the connection breaks before the answer;
+    `hang`: taken, but never answered; `cut`: the connection breaks and nothing was taken; `gateway`: a
+    gateway's 502."""
+    delay_ms: _NotNegative = 0
+    """So long the answer takes."""
+    times: _NotNegative | None = None
+    """Only the first so many messages to each phone are treated so, further ones as `ok`; null: all."""
+    code: int = 131000
+    """Of `error`: the provider's own number."""
+    status: Annotated[int, Meta(ge=400, le=599)] = 400
+    """Of `error`: the HTTP status."""
+    retry_after: str | None = None
+    """Header `Retry-After` of `error`."""
+
+    def treats(self, number: int) -> Scenario:
+        """What becomes of the n-th message (from 1) to a phone."""
+        if self.times is None or number <= self.times:
+            return self
+        return Scenario(delay_ms=self.delay_ms)
+
+
+def scenario_from_json(body: bytes) -> Scenario:
+    """The scenario that a JSON object describes. Raises WrongScenario."""
+    try:
+        return msgspec.json.decode(body, type=Scenario)
+    except msgspec.DecodeError as error:
+        raise WrongScenario(f"{error}; a scenario has {', '.join(Scenario.__struct_fields__)}") from error
+
+
+def scenario_from_fields(fields: Mapping[str, str]) -> Scenario:
+    """The scenario that texts describe, such as a command's options. Raises WrongScenario."""
+    try:
+        return msgspec.convert(dict(fields), Scenario, strict=False)
+    except msgspec.ValidationError as error:
+        raise WrongScenario(str(error)) from error
+
+
+class Scenarios:
+    """Which scenario is whose."""
+
+    def __init__(self, default: Scenario) -> None:
+        self._named: dict[str, Scenario] = {DEFAULT: default}
+
+    def set(self, name: str, scenario: Scenario) -> None:
+        """Set that of a phone, of a template (its name), or of everybody else (`default`)."""
+        self._named[name] = scenario
+
+    def clear(self) -> None:
+        """Forget all but the one of everybody else."""
+        self._named = {DEFAULT: self._named[DEFAULT]}
+
+    def of(self, phone: str, template: str) -> Scenario:
+        """The scenario of a message: its phone's, its template's, or everybody else's."""
+        return self._named.get(phone) or self._named.get(template) or self._named[DEFAULT]
