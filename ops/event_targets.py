@@ -5,7 +5,6 @@ Both tell up to which line everything is durable, so that a run that ends early 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -128,7 +127,6 @@ class Topic:
         self._pending: dict[int, None] = {}
         self._failure: KafkaError | None = None
         self.written = self.already = 0
-        # where Kafka is away, what it can't do is raised here: the client's own lines would repeat it
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -139,6 +137,8 @@ class Topic:
                 "linger.ms": 5,
                 "message.timeout.ms": int(_DELIVERY_S * 1000),
                 "message.max.bytes": 8 * 1024 * 1024,
+                # what it can't do is raised here: the client's own lines would repeat it, once a second
+                "log_level": 2,
                 **(
                     {
                         "transactional.id": f"rajada-produce-{uuid4()}",
@@ -147,8 +147,7 @@ class Topic:
                     if atomic
                     else {}
                 ),
-            },
-            logger=logging.getLogger(f"{__name__}.librdkafka"),
+            }
         )
         self._check()
         if atomic:

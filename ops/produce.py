@@ -70,10 +70,18 @@ class Produced:
         return REFUSED if self.refused else 0
 
 
-def batches(source: IO[bytes], *, size: int, from_line: int = 1, pipe: bool = False) -> Iterator[Batch]:
+def batches(
+    source: IO[bytes],
+    *,
+    size: int,
+    from_line: int = 1,
+    pipe: bool = False,
+    at_end: Callable[[int], None] = lambda lines: None,
+) -> Iterator[Batch]:
     """Numbered lines in batches; empty lines and those before `from_line` are left out.
 
     From a pipe a batch is handed on when nothing more comes for a moment, so that slow writers are followed.
+    `at_end` is told how many lines there were, empty ones too.
     """
     batch: Batch = []
     held = number = 0
@@ -90,6 +98,7 @@ def batches(source: IO[bytes], *, size: int, from_line: int = 1, pipe: bool = Fa
             batch, held = [], 0
     if batch:
         yield batch
+    at_end(number)
 
 
 def _lines(source: IO[bytes]) -> Iterator[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
@@ -49,9 +48,9 @@ class Sender:
                 # what a topic takes is for its own limit to say
                 "message.max.bytes": 64 * 1024 * 1024,
                 "queue.buffering.max.kbytes": 128 * 1024,
-            },
-            # what goes wrong is raised here; the client's own lines would repeat it
-            logger=logging.getLogger(f"{__name__}.librdkafka"),
+                # what goes wrong is raised here; the client's own lines would repeat it
+                "log_level": 2,
+            }
         )
 
     def send(self, copies: Sequence[Copy]) -> dict[int, str]:

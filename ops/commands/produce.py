@@ -8,6 +8,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ops.numbers import several
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -67,9 +69,15 @@ def produce(
     with _opened(file) as source:
         target = None if dry_run else _target(where, get_settings(), atomic)
         pace = Pace(rate)
-        lines = batches(source, size=pace.batch_size, from_line=from_line, pipe=file == "-")
+        there: list[int] = []
+        lines = batches(
+            source, size=pace.batch_size, from_line=from_line, pipe=file == "-", at_end=there.append
+        )
         with _Bar(errors, file, quiet=json) as bar:
             produced = run(lines, target, atomic=atomic, pace=pace, any_payload=any_payload, watch=bar.watch)
+    if from_line > 1 and there and from_line > there[0]:
+        hint = f"{file} has {several(there[0], 'line')}: --from-line {from_line} is past its end."
+        errors.print(hint, markup=False, soft_wrap=True)
     if json:
         typer.echo(_as_json(produced))
     else:
@@ -143,7 +151,7 @@ def _tell(produced: Produced, errors: Console, file: str, to: str) -> None:
     for error in produced.errors:
         say(f"{file}: {error}")
     if produced.refused > len({error.line for error in produced.errors}):
-        say(f"{produced.refused:,} lines are wrong; the first errors are shown.")
+        say(f"{several(produced.refused, 'line is', 'lines are')} wrong; the first errors are shown.")
     say(_summary(produced))
     if produced.stopped:
         say(f"Ended early: {produced.stopped}")
@@ -155,13 +163,13 @@ def _tell(produced: Produced, errors: Console, file: str, to: str) -> None:
 
 
 def _summary(produced: Produced) -> str:
-    found = f"{produced.lines:,} lines, {produced.refused:,} wrong"
+    found = f"{several(produced.lines, 'line')}, {produced.refused:,} wrong"
     if produced.target.startswith("nothing"):
         return f"Checked {found}. Nothing was written (--dry-run)."
     if produced.atomic and (produced.refused or produced.stopped):
         return f"{found}. Nothing was written: all or nothing (--no-atomic writes the good ones)."
-    written = f"{produced.written:,} events written to {produced.target}"
-    already = f", {produced.already:,} were there already" if produced.already else ""
+    written = f"{several(produced.written, 'event')} written to {produced.target}"
+    already = f", {several(produced.already, 'was', 'were')} there already" if produced.already else ""
     return f"{found}; {written}{already} in {produced.seconds:.1f} s."
 
 

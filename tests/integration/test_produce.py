@@ -43,7 +43,7 @@ def lines(*events: object) -> str:
 def rajada(tmp_path: Path, kafka: str, database: str, prefix: str) -> Run:
     """Runs `rajada produce -` with a text as its standard input."""
 
-    def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "ops.cli", "produce", "-", *arguments],
             input=text,
@@ -58,6 +58,7 @@ def rajada(tmp_path: Path, kafka: str, database: str, prefix: str) -> Run:
                 "DATABASE_URL": database,
                 "RAJADA_TOPIC_PREFIX": prefix,
                 "RAJADA_HOME": str(tmp_path / "home"),
+                **environment,
             },
         )
 
@@ -193,3 +194,18 @@ def test_a_dry_run_checks_and_writes_nothing(rajada: Run, database: str) -> None
 def test_wrong_usage_is_told(rajada: Run) -> None:
     assert rajada("", "--to", "queue").returncode == 2
     assert rajada("", "--atomic", "--rate", "5").returncode == 2
+
+
+def test_a_line_past_the_end_is_told(rajada: Run) -> None:
+    done = rajada(lines(event()), "--from-line", "7")
+    assert done.returncode == 0
+    assert "- has 1 line: --from-line 7 is past its end." in done.stderr
+    assert "0 lines, 0 wrong" in done.stderr
+    assert "1 line, 0 wrong; 1 event written to event_log" in rajada(lines(event())).stderr
+
+
+def test_kafka_that_is_away_is_told_once(rajada: Run) -> None:
+    """The client's own lines would say it every second."""
+    done = rajada(lines(event()), "--to", "topic", KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1")
+    assert done.returncode == 7
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr

@@ -249,3 +249,9 @@ def test_a_rate_is_kept_by_sleeping() -> None:
     for _ in range(3):
         pace.wait(10)
     assert sum(slept) == pytest.approx(0.1 + 0.2, abs=0.02), "nobody slept, so each wait is from the start"
+
+
+def test_the_number_of_lines_is_told_at_the_end() -> None:
+    told: list[int] = []
+    assert list(batches(io.BytesIO(b"a\n\nb\n"), size=9, from_line=7, at_end=told.append)) == []
+    assert told == [3]
