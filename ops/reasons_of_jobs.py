@@ -94,7 +94,7 @@ JOB_REASONS: Final[Mapping[str, Reason]] = {
     "unknown_outcome": Reason(
         "nobody knows whether it was sent",
         "A group link's answer never came (or its worker died): sending it again could reach somebody twice.",
-        "Look into the conversation, then release or cancel it (GROUP_LINK_ON_UNKNOWN=resend never holds).",
+        "Look into the conversation, then release or cancel it (GROUP_LINK_ON_UNKNOWN).",
     ),
     "unknown_kind": Reason(
         "a kind of job without a handler",
