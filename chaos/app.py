@@ -198,7 +198,8 @@ async def counters() -> None:
         consumer = app.consumer
         app.log.info(
             "COUNTERS refetches=%d stale=%d holes=%d lag=%d keys=%d",
-            consumer.refetches, consumer.stale_fetches, consumer.holes, sum(consumer.ledger.lag().values()),
+            consumer.refetches, consumer.stale_fetches, consumer.holes,
+            sum(at.delivered - at.committed for at in consumer.ledger.progress().values()),
             sum(len(table) for table in tables),
         )  # fmt: skip
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import faust
 import structlog
 
-import status
 from db.leases import new_holder
 from db.pool import async_pool
 from logs import configure_logging, logging_config
@@ -38,6 +37,7 @@ from streams.job_runner import JobRunner
 from streams.lengths import WindowLengths
 from streams.meter import tell
 from streams.ports import Item
+from streams.readiness import Readiness
 from streams.sessions import Sessions
 from streams.source import SourceTopic, SourceTopicRemade
 from streams.sweep_rounds import SweepRounds
@@ -111,6 +111,7 @@ class Worker:
     def __init__(self, app: faust.App, settings: Settings) -> None:
         bootstrap, partitions = settings.bootstrap(), app.conf.topic_partitions
         self._app = app
+        self._ready = Readiness("worker")
         self._settings = settings
         self._topic = app.topic(settings.topic(topics.SOURCE), schema=Batched(), partitions=partitions)
         self._contacts: Table[Contact] = app.Table(
@@ -135,7 +136,7 @@ class Worker:
             run_by=settings.jobs_run_by,
             language=settings.language,
             written_below=self._written.written_below,
-            on_state=_report,
+            on_state=self._ready.of("database"),
         )
         self._collector = Collector(
             self._contacts,
@@ -180,9 +181,10 @@ class Worker:
         """These partitions are ours and recovered: close their windows from now on."""
         self._source.attach(self._app.consumer)
         self._app.consumer.on_log_remade = self.look_again
+        self._app.consumer.alarms.on_change = self.alarmed
         await self._source.identify()
         self._flusher.own(owned)
-        _report(None)
+        self._ready.say("group", None)
         log.info("partitions_owned", partitions=sorted(owned), contacts=len(self._contacts))
 
     async def look_again(self, topic: str) -> None:
@@ -192,9 +194,14 @@ class Worker:
         except SourceTopicRemade as error:
             end_process(error)
 
+    def alarmed(self, active: Mapping[str, str]) -> None:
+        """The transport has found something wrong, or right again."""
+        told = "; ".join(f"{kind} {what}" for kind, what in active.items())
+        self._ready.say("transport", told or None)
+
     async def give_up(self) -> None:
         """The partitions are going: finish what is under way."""
-        status.report("worker", "waiting", "the group rebalances")
+        self._ready.say("group", "the group rebalances")
         await self._flusher.give_up()
 
     async def work(self) -> None:
@@ -228,18 +235,13 @@ class Worker:
         await self._pool.close()
 
     def _told(self) -> dict[str, int | str]:
-        return {**self._sweep.told(), **self._jobs.told()}
+        return {**self._sweep.told(), **self._jobs.told(), **self._app.consumer.counters()}
 
 
 def _data_folder(settings: Settings) -> Path:
     folder = settings.home / "worker"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _report(reason: str | None) -> None:
-    """Readiness: None = ready, else what the worker waits for."""
-    status.report("worker", "waiting" if reason else "ready", reason or "")
 
 
 def _ended(task: asyncio.Task[None]) -> None:

@@ -83,6 +83,11 @@ class ChangelogTable(faust.Table, Generic[V]):
             await self.snapshots.finish(FINISH)
         await super().on_stop()
 
+    def reset_state(self) -> None:
+        """Drop what is kept on local disk (`faust reset`)."""
+        if self.snapshots is not None:
+            self.snapshots.drop()
+
     async def on_rebalance(self, *args: Any, **kwargs: Any) -> None:
         """Forget the partitions that went; let recovery read the others from where their state ends."""
         await super().on_rebalance(*args, **kwargs)
@@ -171,6 +176,16 @@ class ChangelogTable(faust.Table, Generic[V]):
                     raise StateIncomplete(f"{topic}-{number}: read {reached[number]} of {end}, start again")
                 state.empty()  # all that it held was deleted
         return True
+
+    def progress(self) -> tuple[int, int]:
+        """Changelog records that are covered, and left to read, as far as it is known yet."""
+        read = left = 0
+        for number, state in self.local.partitions.items():
+            covered = state.covered or 0
+            end = self.app.consumer.recovery_end(TP(self.topic_name, number))
+            read += covered
+            left += max(0, (end or 0) - covered)
+        return read, left
 
     async def claim(self, generation: int) -> None:
         """Take a token for each partition and make it durable before anything else is written."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from time import monotonic
 from typing import Any
 
 import structlog
@@ -14,14 +13,15 @@ from faust.types import TP
 from .batches import Record
 from .delivery import Delivery
 from .errors import FenceRefused, LeaseLost, TransportError
-from .failure import end_process, waiting_tasks
+from .failure import end_process, vital, waiting_tasks
 from .fetching import ChangelogMissing
 from .ledger import Batch
+from .oversight import Oversight
 from .ownership import Membership, Ownership
 from .table import Table
-from .watchdog import Watchdog
 
 log = structlog.get_logger(__name__)
+
 
 DRAIN = 0.8
 """Share of the rebalance timeout in which work has to end before its partitions are given up."""
@@ -35,7 +35,6 @@ class Consumer(Delivery):
     """The consumer of one worker; all methods run in the main loop."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._watchdog: Watchdog[Any] | None = None
         self._giving_up = False
         self._membership: Membership | None = None
         self.stayed_member = False
@@ -45,16 +44,28 @@ class Consumer(Delivery):
         super().__init__(*args, **kwargs)
         self.ownership = Ownership(self.app, self._tables)
 
+    async def on_start(self) -> None:
+        """Let the failure of an agent end the process, unless the agent has a handler of its own.
+
+        Faust restarts such an agent, and acknowledges the record that it failed on.
+        """
+        for agent in self.app.agents.values():
+            agent._on_error = agent._on_error or _agent_failed
+        await super().on_start()
+        self.add_future(vital(self._oversee)())
+
     async def crash(self, reason: BaseException) -> None:
         """A failed service ends the process: Faust's way leaves the group before the work ends."""
         end_process(reason)
 
     async def verify_all_partitions_active(self) -> None:
-        """Tell of partitions that stand still (Faust's check fails while a position is looked up)."""
-        watchdog = self._watchdog = self._watchdog or Watchdog(self.commit_livelock_soft_timeout)
-        progress = {tp: (self.ledger.base(tp) or 0, lag) for tp, lag in self.ledger.lag().items()}
-        for tp, seconds in watchdog.stuck(monotonic(), progress).items():
-            log.error("delivered, but nothing gets finished", tp=str(tp), seconds=round(seconds))
+        """Nothing: Faust's check fails while a position is looked up. See `oversight`."""
+
+    async def _oversee(self) -> None:
+        oversight = Oversight(self)
+        while not self.should_stop:
+            await self.sleep(1.0)
+            await oversight.look()
 
     # -- ownership
 
@@ -107,6 +118,22 @@ class Consumer(Delivery):
         `fetching.FETCH_MAX_WAIT_MS` ago.
         """
         return self._thread.stable_end(TP(topic, partition))
+
+    def counters(self) -> dict[str, int]:
+        """What is worth a look, as numbers."""
+        tables = self._tables()
+        return {
+            "transport_refetches": self.refetches,
+            "transport_rereads": self.rereads,
+            "transport_stale_fetches": self.stale_fetches,
+            "transport_holes": self.holes,
+            "transport_commits_refused": self.commits_refused,
+            "transport_bytes_in_flight": self._bytes_in_flight(),
+            "transport_outstanding": self.app.producer.outstanding,
+            "transport_uncommitted": sum(at.uncommitted for at in self.ledger.progress().values()),
+            "transport_late_writes": sum(table.local.late_writes for table in tables),
+            **{f"transport_alarm_{kind}": count for kind, count in sorted(self.alarms.counts.items())},
+        }
 
     # -- rebalance
 
@@ -166,3 +193,7 @@ class Consumer(Delivery):
             } - {tp.partition for tp in assigned if tp.topic == topic}
             if without:
                 end_process(ChangelogMissing(f"partitions {sorted(without)} are assigned without {topic}"))
+
+
+async def _agent_failed(agent: Any, error: BaseException) -> None:
+    end_process(error)

@@ -31,6 +31,8 @@ class Delivery(Seeking):
     max_bytes: int = 64 * 1024 * 1024
     """Bytes delivered to streams and not finished, above which nothing more is delivered."""
 
+    commits_refused: int = 0
+    """Commits of partitions that were going or gone."""
     stale_fetches: int = 0
     """Fetches that were overtaken by a seek."""
     holes: int = 0

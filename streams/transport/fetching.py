@@ -12,8 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from time import monotonic
 from typing import Any, NamedTuple
 
+import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import ConsumerStoppedError
+from aiokafka.errors import CommitFailedError, ConsumerStoppedError, IllegalStateError
+from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers import aiokafka as driver
 
 from .batches import Record
@@ -22,6 +24,8 @@ from .failure import end_process
 from .lease import Lease, confirm, watch
 from .ledger import Expected
 from .ownership import Membership
+
+log = structlog.get_logger(__name__)
 
 LOOK = 0.2
 """Seconds between two looks at a possibly changed assignment while a fetch waits."""
@@ -100,6 +104,24 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         wanted = {TopicPartition(tp.topic, tp.partition): tp for tp in partitions}
         answer = await self._consumer._coordinator.fetch_committed_offsets(list(wanted))
         return {wanted[tp]: meta.offset for tp, meta in answer.items()}
+
+    async def _commit(self, offsets: Mapping[Any, int]) -> bool:
+        """Commit what is assigned to us; False: it was refused, since the partitions are going or gone."""
+        assigned = self.assignment()
+        ours = {
+            TopicPartition(tp.topic, tp.partition): OffsetAndMetadata(offset, "")
+            for tp, offset in offsets.items()
+            if tp in assigned
+        }
+        try:
+            await self._ensure_consumer().commit(ours)
+        except (CommitFailedError, IllegalStateError) as error:
+            self.consumer.commits_refused += 1
+            log.warning("commit refused, the partitions are going", reason=str(error))
+            return False
+        except Exception as error:
+            await self.crash(error)
+        return True
 
     def stable_end(self, partition: Any) -> int | None:
         """See `Consumer.stable_end`. Called from the main loop: reads plain attributes only."""

@@ -70,9 +70,13 @@ class Lease:
         self._not_before = monotonic()
         self._sent_at = float("-inf")
 
+    def silence(self) -> float:
+        """Seconds since the last answered sign of life was sent."""
+        return monotonic() - self._sent_at
+
     def held(self) -> bool:
         """Nobody else can own our partitions yet."""
-        return monotonic() - self._sent_at < self.duration
+        return self.silence() < self.duration
 
 
 def watch(coordinator: Coordinator, lease: Lease) -> None:

@@ -28,6 +28,27 @@ class Expected(NamedTuple):
     offset: int
 
 
+class Progress(NamedTuple):
+    """How far a partition is: three offsets, none above the next."""
+
+    committed: int
+    """The coordinator is known to have this."""
+    base: int
+    """Everything below is finished."""
+    delivered: int
+    """Everything below was delivered."""
+
+    @property
+    def unfinished(self) -> int:
+        """Offsets delivered and not finished."""
+        return self.delivered - self.base
+
+    @property
+    def uncommitted(self) -> int:
+        """Offsets finished and not committed."""
+        return self.base - self.committed
+
+
 class Batch(Generic[P, R]):
     """One delivered range `[start, end)` of a partition; it may hold fewer records than offsets, or none."""
 
@@ -194,10 +215,12 @@ class Ledger(Generic[P, R]):
         state = self._partitions.get(partition)
         return state.in_flight if state is not None else ()
 
-    def lag(self) -> Mapping[P, int]:
-        """Offsets delivered but not committed, per partition: for an alarm on commits that don't advance."""
+    def progress(self) -> Mapping[P, Progress]:
+        """How far each open partition is: for alarms on work and commits that don't advance."""
         return {
-            partition: (state.in_flight[-1].end if state.in_flight else state.base) - state.committed
+            partition: Progress(
+                state.committed, state.base, state.in_flight[-1].end if state.in_flight else state.base
+            )
             for partition, state in self._partitions.items()
             if state.base is not None
         }

@@ -40,6 +40,9 @@ class Owned(Protocol):
     async def is_recovered(self) -> bool:
         """Whether its state is whole."""
 
+    def progress(self) -> tuple[int, int]:
+        """Changelog records that are covered, and left to read."""
+
     def claim(self, generation: int) -> Awaitable[None]:
         """Make a token for each partition durable."""
 
@@ -62,6 +65,13 @@ class Ownership:
     def begin(self) -> None:
         """Partitions were assigned, and their recovery begins."""
         self._recovering = self._revocations
+
+    def progress(self) -> tuple[int, int] | None:
+        """Changelog records that are covered, and left to read; None when no recovery is under way."""
+        if self._recovering is None or self._recovering != self._revocations:
+            return None
+        told = [table.progress() for table in self._tables()]
+        return sum(read for read, _ in told), sum(left for _, left in told)
 
     async def recovered(self) -> None:
         """A recovery has come to its end: check it, claim the partitions of all tables, then tell.

@@ -17,6 +17,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, RecordMetadata
 from mode.utils.times import want_seconds
 
+from .alarms import WHAT_TO_DO
 from .buffer import Buffer
 from .failure import end_process
 
@@ -206,7 +207,7 @@ class Producer(base.Producer):
 
     def failed(self, future: asyncio.Future[Any], error: KafkaError) -> None:
         """A record was not delivered: end the process, its work must not be acknowledged."""
-        self.error = ProducerSendError(f"delivery failed: {error}")
+        self.error = ProducerSendError(f"a record wasn't delivered ({error}): {WHAT_TO_DO['delivery']}")
         if not future.done():
             future.set_exception(self.error)
         end_process(self.error)

@@ -9,6 +9,7 @@ import structlog
 from aiokafka.errors import IllegalStateError
 from faust.transport.drivers import aiokafka as driver
 
+from .alarms import Alarms
 from .batches import Record
 from .failure import vital
 from .fetching import ConsumerThread
@@ -19,6 +20,8 @@ log = structlog.get_logger(__name__)
 
 class Seeking(driver.Consumer):
     """Moves the fetcher, and tells the ledger before and after."""
+
+    alarms: Alarms
 
     refetches: int = 0
     """Times the fetcher stood elsewhere than it should."""
@@ -32,6 +35,7 @@ class Seeking(driver.Consumer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.ledger: Ledger[Any, Record] = Ledger()
+        self.alarms = Alarms()
         self.assignments = 0
         """Counts assignments; what was learnt in an earlier one may be stale."""
         self._ends: dict[Any, tuple[int, int]] = {}
@@ -117,6 +121,7 @@ class Seeking(driver.Consumer):
     async def _refetch(self, tp: Any, epoch: int, start: int, expected: int) -> None:
         """The fetcher stands elsewhere than it should: put it back, or to where the log begins."""
         self.refetches += 1
+        self.alarms.counts["mismatch"] += 1
         log.warning("fetched elsewhere than expected", tp=str(tp), start=start, expected=expected)
         first, end = (await self.earliest_offsets(tp))[tp], (await self._thread.highwaters(tp))[tp]
         if first <= expected <= end:
@@ -129,5 +134,5 @@ class Seeking(driver.Consumer):
                 await self.on_log_remade(tp.topic)
             await self.seek_wait({tp: first})
         elif self.ledger.accept(epoch, tp, expected, first, []) is not None:
-            log.critical("deleted before they were read", tp=str(tp), start=expected, end=first)
+            self.alarms.note("deleted", tp=str(tp), start=expected, end=first)
             await super().seek_wait({tp: first})

@@ -74,6 +74,11 @@ class Snapshots(Generic[V]):
         """Where the snapshot of a partition lies."""
         return self._folder() / f"{self._table.topic_name}-{partition}.snapshot"
 
+    def drop(self) -> None:
+        """Delete all of them."""
+        for path in self._folder().glob(f"{self._table.topic_name}-*.snapshot"):
+            path.unlink(missing_ok=True)
+
     # -- reading
 
     async def restore(self, partition: int, state: Partition[V], decode: Callable[[bytes], V]) -> None:

@@ -1,4 +1,4 @@
-"""Notices partitions on which work was delivered and nothing gets finished. Pure."""
+"""Notices what should move and stands still. Pure."""
 
 from __future__ import annotations
 
@@ -9,26 +9,19 @@ P = TypeVar("P", bound=Hashable)
 
 
 class Watchdog(Generic[P]):
-    """Remembers since when each partition stands still."""
+    """Remembers since when each thing stands still."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._since: dict[P, tuple[int, float]] = {}
 
     def stuck(self, now: float, progress: Mapping[P, tuple[int, int]]) -> dict[P, float]:
-        """Partitions that haven't moved for `patience` seconds, and for how long; each is told once a stop.
+        """What hasn't moved for `patience` seconds though there is something to do, and for how long.
 
-        `progress`: where everything below is finished, and how much was delivered and isn't committed.
+        `progress`: how far each one is, and how much there is to do.
         """
-        self._since = {p: seen for p, seen in self._since.items() if p in progress}
-        found = {}
-        for partition, (base, lag) in progress.items():
-            before, since = self._since.get(partition, (base, now))
-            if lag == 0 or base != before:
-                self._since[partition] = base, now
-            elif now - since >= self._patience:
-                found[partition] = now - since
-                self._since[partition] = base, float("inf")
-            else:
-                self._since[partition] = before, since
-        return found
+        self._since = {
+            p: self._since[p] if p in self._since and self._since[p][0] == at and left > 0 else (at, now)
+            for p, (at, left) in progress.items()
+        }
+        return {p: now - since for p, (_, since) in self._since.items() if now - since >= self._patience}

@@ -280,8 +280,8 @@ class Model:
         for partition in PARTITIONS:
             assert not self._undone(partition, self.broker[partition]), "lost"
             assert not self._undone(partition, self.ledger.base(partition) or 0), "takes too much for done"
-        for partition, lag in self.ledger.lag().items():
-            assert 0 <= lag <= self.end[partition], "impossible lag"
+        for partition, (committed, base, delivered) in self.ledger.progress().items():
+            assert 0 <= committed <= base <= delivered <= self.end[partition], "impossible progress"
 
     def drain(self) -> None:
         """Without further faults everything is processed and committed."""

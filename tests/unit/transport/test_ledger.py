@@ -256,7 +256,18 @@ def test_an_unconfirmed_commit_is_offered_again_until_it_is_confirmed(ledger):
     assert ledger.commit_point("p") == 12
     ledger.committed(ledger.epoch("p"), "p", 12)
     assert ledger.commit_point("p") is None
-    assert ledger.lag() == {"p": 0}
+    assert ledger.progress() == {"p": (12, 12, 12)}
+
+
+def test_progress_tells_what_is_delivered_finished_and_committed(ledger):
+    first = take(ledger, 10, 12)
+    take(ledger, 12, 20)
+    ledger.finish(first)
+    (at,) = ledger.progress().values()
+    assert at == (10, 12, 20)
+    assert (at.unfinished, at.uncommitted) == (8, 2)
+    ledger.rewind(["p"])
+    assert ledger.progress() == {}
 
 
 def test_a_confirmation_of_an_older_epoch_says_nothing(ledger):

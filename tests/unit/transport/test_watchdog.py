@@ -1,16 +1,18 @@
-"""The watchdog tells of a standstill once, and forgets it when the partition moves."""
+"""The watchdog tells of a standstill for as long as it lasts."""
 
 from __future__ import annotations
 
 from streams.transport.watchdog import Watchdog
 
 
-def test_a_standstill_is_told_once_after_the_patience():
+def test_a_standstill_is_told_after_the_patience_until_it_moves():
     watchdog = Watchdog(patience=10)
     assert watchdog.stuck(0, {"p": (5, 3)}) == {}
     assert watchdog.stuck(9, {"p": (5, 7)}) == {}
     assert watchdog.stuck(10, {"p": (5, 7)}) == {"p": 10}
-    assert watchdog.stuck(50, {"p": (5, 7)}) == {}
+    assert watchdog.stuck(50, {"p": (5, 7)}) == {"p": 50}
+    assert watchdog.stuck(51, {"p": (6, 7)}) == {}
+    assert watchdog.stuck(61, {"p": (6, 7)}) == {"p": 10}
 
 
 def test_progress_idleness_and_a_new_assignment_begin_anew():
