@@ -1,8 +1,8 @@
 """Brings a database to the shape Rajada needs.
 
-Two groups of numbered SQL files: `migrations/crm` are the CRM's own tables (the embedded default and
-tests), `migrations/rajada` is what we add to them. An existing CRM gets the second group only
-(spec/dispatch.md, tables). What will be done is told beforehand by `db.plan`.
+Three groups of numbered SQL files: `migrations/crm` are the CRM's own tables (the embedded default and
+tests), `migrations/rajada` is what we add to them, `migrations/connect` the reconciler's schema. An existing
+CRM gets the last two only (spec/dispatch.md, tables). What will be done is told beforehand by `db.plan`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from db.fitness import Crm, check_fit
 
 SCHEMA = "rajada"
 FOLDER = Path(__file__).parent / "migrations"
-GROUPS: dict[Crm, tuple[str, ...]] = {"ours": ("crm", "rajada"), "existing": ("rajada",)}
+GROUPS: dict[Crm, tuple[str, ...]] = {
+    "ours": ("crm", "rajada", "connect"),
+    "existing": ("rajada", "connect"),
+}
 LEDGER_TABLE = "_yoyo_migration"
 _LOCK_POLL_S = 0.2
 

@@ -44,6 +44,11 @@ OUR_TABLES = (
     *("closed_letters", "dropped", "orders", "troubles", "tokens", "whatsapp_numbers"),
 )
 
+CONNECT_TABLES = (
+    *("whatsapp_states", "whatsapp_instances", "whatsapp_moves", "limits", "turns"),
+    *("schedules", "firings", "requests", "system_notifications", "notification_texts"),
+)
+
 
 def plan(url: str, *, crm: Crm, settings: Settings | None = None) -> list[str]:
     """The steps still to do, one sentence each, in their order; empty = nothing. Changes nothing.
@@ -85,6 +90,9 @@ def _additions(state: dict[str, set[str]], crm: Crm) -> list[str]:
     ours = [f"{SCHEMA}.{name}" for name in OUR_TABLES if name not in state.get("ours", set())]
     if ours:
         steps.append(f"create in schema {SCHEMA} the tables {', '.join(ours)}")
+    connect = [f"connect.{name}" for name in CONNECT_TABLES if name not in state.get("connect", set())]
+    if connect:
+        steps.append(f"create in schema connect the tables {', '.join(connect)}, with views and functions")
     if TRIGGER not in state.get("trigger", set()):
         steps.append(
             f"create the trigger {TRIGGER} on event_log: it fills partition_key before each insert and "

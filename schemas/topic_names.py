@@ -20,6 +20,8 @@ DELAY: Final = "dispatch.delay"
 CLOCK: Final = "dispatch.clock"
 """Written to in order to read Kafka's own clock; nobody reads it."""
 RECONCILIATION: Final = "conect-whatsapp-reconciliation-queue"
+RECONCILER_ID: Final = "yzex-conect"
+"""The reconciler's group: an application of its own."""
 
 APP_ID: Final = "rajada-dispatch"
 """The worker's group, and the first part of its changelogs' names."""

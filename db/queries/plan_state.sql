@@ -1,7 +1,8 @@
 -- What of our additions a database has already.
 -- Parameters: tables (text[], found by the search path).
 -- Rows: (kind text, name text): `table` name; `column` table.column; `trigger` name; `index` name;
--- `ours` table of schema rajada; `setting` name=value.
+-- `ours` table of schema rajada; `connect` table (or a CRM's view in its place) of schema connect; `setting`
+-- name=value.
 WITH there AS (
     SELECT t.name, to_regclass(t.name) AS oid FROM unnest(%(tables)s::text[]) AS t (name)
 )
@@ -19,6 +20,9 @@ WHERE i.indisvalid
 UNION ALL
 SELECT 'ours', c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = 'rajada' AND c.relkind IN ('r', 'p')
+UNION ALL
+SELECT 'connect', c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'connect' AND c.relkind IN ('r', 'p', 'v')
 UNION ALL
 SELECT 'setting', name || '=' || setting
 FROM pg_settings WHERE name IN ('wal_level', 'max_slot_wal_keep_size');

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from db.fitness import CONTRACT, UnfitDatabase
 from db.migrate import migrate, pending
-from db.plan import COLUMNS, CRM_TABLES, INDEXES, OUR_TABLES, plan
+from db.plan import COLUMNS, CONNECT_TABLES, CRM_TABLES, INDEXES, OUR_TABLES, plan
 from db.publisher import partition_key
 from settings import Settings
 from tests.integration.db.crm import AI, insert_event, make_existing_crm
@@ -30,6 +30,7 @@ def test_an_empty_database_gets_everything_and_the_second_run_nothing(empty_data
     assert migrate(empty_database, crm="ours") == told
     assert tables_of(empty_database, "public") == set(CRM_TABLES)
     assert set(OUR_TABLES) < tables_of(empty_database, "rajada")
+    assert set(CONNECT_TABLES) == tables_of(empty_database, "connect")
     assert migrate(empty_database, crm="ours") == []
     assert migrate(empty_database, crm="existing") == []
     assert pending(empty_database, crm="ours") == []
@@ -47,7 +48,7 @@ def test_an_existing_crm_keeps_its_rows_and_gets_additions_only(empty_database: 
         event = insert_event(connection, contact=CONTACT)
         before = connection.execute("SELECT to_jsonb(e) FROM event_log e").fetchone()
     applied = migrate(empty_database, crm="existing")
-    assert applied and all(id_.startswith("rajada-") for id_ in applied)
+    assert applied and all(id_.startswith(("rajada-", "connect-")) for id_ in applied)
     assert tables_of(empty_database, "public") == set(CRM_TABLES)  # the ledger is in our schema
     with psycopg.connect(empty_database) as connection:
         after = connection.execute(
@@ -109,7 +110,7 @@ def test_a_run_that_died_before_its_ledger_entry_repeats_without_harm(database: 
         installed = connection.execute("SELECT installed_at FROM rajada.meta").fetchone()
         connection.execute("DELETE FROM rajada._yoyo_migration")
         connection.execute("INSERT INTO rajada.yoyo_lock (locked, ctime, pid) VALUES (1, now(), 1)")
-    assert migrate(database, crm="ours") == sorted(pending_all())
+    assert sorted(migrate(database, crm="ours")) == sorted(pending_all())
     with psycopg.connect(database) as connection:
         assert connection.execute("SELECT id::text FROM event_log").fetchall() == [(event,)]
         assert connection.execute("SELECT installed_at FROM rajada.meta").fetchone() == installed
