@@ -16,25 +16,16 @@ from tests.unit.behaviour_ids import ids_in, mentions
 
 TESTS = Path(__file__).parents[1]
 
-LATER = "later: running jobs"
-HOLDS = f"{LATER} (holds and their release are part of a job's states)"
+HOLDS = (
+    "does not apply: follow-ups and their holds are the CRM's; inbound turns look at the session before a run"
+)
 RETENTION = "later: retention of ended rows"
 OTHER_DRAIN = "does not apply: the drain of the CRM's other event types, which stays the CRM's"
 
 NOT_TESTED = {
     "b134": "does not apply: no poll loop here, records and timers wake the worker",
     **dict.fromkeys(("b158", "b159", "b160"), HOLDS),
-    "b166": f"{LATER} (who lost its partitions completes nothing)",
-    "b167": f"{LATER} (who lost its partitions fails nothing)",
-    "b173": f"{LATER} (a job whose worker died)",
-    "b174": f"{LATER} (kinds with and without a contact)",
-    "b175": f"{LATER} (when the next one is due)",
-    "b176": f"{LATER} (when the next one is due)",
-    "b177": f"{LATER} (how long to sleep)",
-    "b178": f"{LATER} (when the next one is due)",
-    "b179": f"{LATER} (how long to sleep)",
-    "b180": f"{LATER} (shutdown with jobs in flight)",
-    "b182": f"{LATER} (the lease's own token)",
+    "b174": "does not apply: a check of the CRM's own table; a turn made here always has its contact",
     "b183": RETENTION,
     **dict.fromkeys(("b184", "b185", "b186"), OTHER_DRAIN),
 }
@@ -69,7 +60,14 @@ DIFFERENT = {
     "b131": "published again, in order, with a backoff",
     "b136": "so the sweep; an unexpected error of the streams ends the process, which is restarted",
     "b146": "a silence until infinity counts as silenced",
+    "b166": "the fence refuses: the process ends, nothing is written that would have to be rolled back",
     "b169": "one alert an organization and kind of job, with the count",
+    "b173": "noticed when another worker takes over, not after 10 minutes; it waits the backoff",
+    **dict.fromkeys(
+        ("b175", "b176", "b177", "b178", "b179"),
+        "no poll loop and no clock query: the lanes know what is due",
+    ),
+    "b180": "handed back, with the attempt, instead of left to a reaper",
 }
 """Behaviour → how ours differs on purpose; its test proves ours."""
 

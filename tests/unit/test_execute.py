@@ -157,7 +157,9 @@ def test_other_conversations_and_jobs_that_were_tried_do_not_merge() -> None:
     play(story())
 
 
-def test_a_newer_turn_passes_one_that_waits_for_its_retry_and_covers_it() -> None:
+def test_a_newer_turn_passes_one_that_waits_for_its_retry_and_covers_it_br_35() -> None:
+    """The policy is relaxed, and the older one's row says which job answered for it."""
+
     async def story() -> None:
         first, second = job_of(1), job_of(2)
         world = World(engine=lambda job, attempt: Retry("http_503") if job.id == first.id else Done())
@@ -226,7 +228,9 @@ def test_a_session_that_does_not_work_is_looked_at_again_and_told_after_an_hour(
     play(story())
 
 
-def test_a_worker_that_dies_during_the_call_has_spent_the_attempt() -> None:
+def test_a_worker_that_dies_during_the_call_has_spent_the_attempt_b165_b173() -> None:
+    """Attempts count at the start. Ours waits the backoff: whatever killed the worker may still be there."""
+
     async def story() -> None:
         world = World(engine=lambda job, attempt: 60_000 if attempt == 1 else Done())
         worker = await worker_in(world)
@@ -257,7 +261,9 @@ def test_a_job_that_kills_its_worker_dies_after_five_attempts_not_never() -> Non
     play(story())
 
 
-def test_a_graceful_stop_hands_a_running_job_back_and_the_attempt_too() -> None:
+def test_a_graceful_stop_hands_a_running_job_back_and_the_attempt_too_b180() -> None:
+    """After the grace it waits for nobody's reaper: the next owner has it at once."""
+
     async def story() -> None:
         world = World(engine=lambda job, attempt: 60_000)
         worker = await worker_in(world)
@@ -525,5 +531,59 @@ def test_a_record_of_an_unknown_version_is_looked_at_for_an_hour_then_dead_with_
         (letter,) = world.letters()
         assert letter[1] == value and dict(letter[3] or ())["reason"] == b"unknown_schema"
         assert worker.executor.tally.read == worker.executor.tally.accounted
+
+    play(story())
+
+
+class Replaced(RuntimeError):
+    """The group's refusal."""
+
+
+def test_who_lost_its_partitions_calls_nothing_completes_nothing_and_fails_nothing_b166_b167_b182() -> None:
+    """The fence is the lease's token: an answer that comes to a replaced worker goes nowhere."""
+
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: 1_000)
+        worker = await worker_in(world)
+        job, other = job_of(1), job_of(2, contact=2)
+        world.give(job)
+        await worker.turn()
+        told = len(world.outcomes())
+
+        async def refuse() -> None:
+            raise Replaced
+
+        worker.fence = refuse
+        world.give(other)
+        with pytest.raises(Replaced):
+            await worker.turn()
+        world.now_ms += 2_000
+        for _, until in worker.waits:
+            until.set_result(None)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        with pytest.raises(Replaced):
+            await worker.turn()
+        assert len(world.outcomes()) == told, "nothing is told"
+        assert [job_id for _, job_id, _ in world.calls] == [job.id], "nobody is called"
+
+    play(story())
+
+
+def test_no_clock_is_asked_when_the_next_job_is_due_the_lanes_know_b175_to_b179() -> None:
+    """There is no poll loop: a record, an answer or the lanes' next time wakes the executor."""
+
+    async def story() -> None:
+        world = World()
+        worker = await worker_in(world)
+        assert worker.lanes.next_due() is None
+        world.give(job_of(1, run_after_ms=START_MS + 900))
+        await worker.read()
+        await worker.executor.step()
+        assert await worker.executor.step() is False
+        assert worker.lanes.next_due() == START_MS + 900
+        world.now_ms += 900
+        assert await worker.executor.step() is True
+        assert len(world.calls) == 0 or world.calls[0][0] >= START_MS + 900
 
     play(story())

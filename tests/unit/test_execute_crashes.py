@@ -137,7 +137,7 @@ def engine_of(seed: int, choices: list[Answer | int]) -> tuple[World, Counter[st
     st.lists(answers, min_size=1, max_size=4),
     st.integers(0, 2**16),
 )
-def test_every_job_ends_once_whatever_happens(
+def test_every_job_ends_once_whatever_happens_br_38(
     script: list[tuple[object, ...]], choices: list[Answer | int], seed: int
 ) -> None:
     world, _ = engine_of(seed, choices)
