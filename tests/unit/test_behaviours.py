@@ -65,7 +65,7 @@ DIFFERENT = {
     "b173": "noticed when another worker takes over, not after 10 minutes; it waits the backoff",
     **dict.fromkeys(
         ("b175", "b176", "b177", "b178", "b179"),
-        "no poll loop and no clock query: the lanes know what is due",
+        "no poll loop, no clock query: the lanes know what is due",
     ),
     "b180": "handed back, with the attempt, instead of left to a reaper",
 }
