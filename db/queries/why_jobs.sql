@@ -1,6 +1,7 @@
 -- Rows of jobs: those named, and those that hold one of the events. Parameters: ids (uuid[]), events (uuid[]).
 -- Rows: id, organization_id, contact_id, conversation_id, message_id text, kind, status text, attempts,
 --   max_attempts int, last_error, locked_by text, locked_at, run_after, created_at timestamptz, events int.
+--   run_after is null for a held job, which waits for ever.
 WITH named AS (
     SELECT j.id FROM job_queue j WHERE j.id = ANY (%(ids)s::uuid[])
     UNION
@@ -21,7 +22,7 @@ SELECT
     j.last_error,
     j.locked_by,
     j.locked_at,
-    j.run_after,
+    nullif(j.run_after, 'infinity') AS run_after,
     j.created_at,
     CASE WHEN jsonb_typeof(j.payload -> 'event_ids') = 'array'
         THEN jsonb_array_length(j.payload -> 'event_ids') ELSE 1 END AS events

@@ -49,7 +49,8 @@ class JobRow:
     last_error: str | None
     locked_by: str | None
     locked_at: datetime | None
-    run_after: datetime
+    run_after: datetime | None
+    """None: never by itself, since it is held."""
     created_at: datetime
     events: int
 

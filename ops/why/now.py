@@ -112,7 +112,7 @@ def window_now(about: str, window: Window, live: Live, now_ms: int) -> Now:
 
 def job_now(job: JobRow, now_ms: int) -> Now:
     """Where a job is, by its row."""
-    about, run_after_ms = f"job {job.id}", _ms(job.run_after)
+    about = f"job {job.id}"
     tries = f"{job.attempts} of {job.max_attempts}"
     if job.status == "running":
         since = f" since {clock(job.locked_at.astimezone())}" if job.locked_at is not None else ""
@@ -122,6 +122,10 @@ def job_now(job: JobRow, now_ms: int) -> Now:
         why = f": {job.last_error}" if job.last_error and job.status in ("failed", "dead") else ""
         ended = f" after {job.attempts} of {job.max_attempts} attempts" if job.status == "dead" else ""
         return Now(about=about, state=job.status, text=f"{STATES.get(job.status, job.status)}{ended}{why}")
+    if job.run_after is None:
+        text = "is held until somebody releases it, or until what it waits for is there"
+        return Now(about=about, state="held", text=text)
+    run_after_ms = _ms(job.run_after)
     if job.attempts:
         why = f" ({job.last_error})" if job.last_error else ""
         text = f"failed{why}; retry {job.attempts + 1} of {job.max_attempts} {at(run_after_ms, now_ms)}"

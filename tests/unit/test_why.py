@@ -187,6 +187,8 @@ def test_what_has_ended_has_no_now() -> None:
     [
         (job(), "ready", "waits for its turn to run"),
         (job(run_after=after(65)), "waiting", "in 1 min"),
+        (job(run_after=None), "held", "until somebody releases it"),
+        (job(run_after=None, attempts=2, last_error="503"), "held", "until somebody releases it"),
         (job(attempts=2, run_after=after(15), last_error="503"), "retry", "failed (503); retry 3 of 5 at"),
         (job(status="running", attempts=1, locked_by="w1", locked_at=BEGIN), "running", "at w1, attempt 1"),
         (job(status="done", attempts=1), "done", "is done"),
