@@ -22,6 +22,7 @@ from .errors import FenceRefused, LeaseLost, NotOwned, StateIncomplete, Transpor
 from .failure import EXIT_CODE, end_process, vital
 from .ledger import Ledger
 from .producer import Producer
+from .records import RecordEvent, Stream
 from .table import Store, Table, create_table
 
 __all__ = [
@@ -34,8 +35,10 @@ __all__ = [
     "NotOwned",
     "Producer",
     "Record",
+    "RecordEvent",
     "StateIncomplete",
     "Store",
+    "Stream",
     "Table",
     "Transport",
     "TransportError",

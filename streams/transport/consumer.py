@@ -45,14 +45,16 @@ class Consumer(Delivery):
         self.ownership = Ownership(self.app, self._tables)
 
     async def on_start(self) -> None:
-        """Let the failure of an agent end the process, unless the agent has a handler of its own.
-
-        Faust restarts such an agent, and acknowledges the record that it failed on.
-        """
-        for agent in self.app.agents.values():
-            agent._on_error = agent._on_error or _agent_failed
+        """Begin to look whether everything moves."""
         await super().on_start()
         self.add_future(vital(self._oversee)())
+
+    async def on_task_error(self, exc: BaseException) -> None:
+        """An agent without a handler of its own has failed: the process ends, its record isn't acknowledged.
+
+        Faust would commit, acknowledge the record and restart the agent.
+        """
+        end_process(exc)
 
     async def crash(self, reason: BaseException) -> None:
         """A failed service ends the process: Faust's way leaves the group before the work ends."""
@@ -193,7 +195,3 @@ class Consumer(Delivery):
             } - {tp.partition for tp in assigned if tp.topic == topic}
             if without:
                 end_process(ChangelogMissing(f"partitions {sorted(without)} are assigned without {topic}"))
-
-
-async def _agent_failed(agent: Any, error: BaseException) -> None:
-    end_process(error)

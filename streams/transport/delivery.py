@@ -129,7 +129,6 @@ class Delivery(Seeking):
 
     def _batch_message(self, tp: Any, batch: Batch[Any, Record]) -> Any:
         if self._is_batched(tp.topic):
-            self.app.monitor.messages_received_total += len(batch.records) - 1
             offset = batch.end - 1 if self._carries_offsets(tp) else batch.records[-1].offset
             message = message_of(tp, batch.records, offset, self.app.consumer_generation_id)
         else:

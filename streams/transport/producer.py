@@ -35,6 +35,8 @@ STOP_TIMEOUT = 10.0
 """Seconds that a graceful stop waits for what is still undelivered."""
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 """The client's own limit; what a topic takes is for its `max.message.bytes` to say."""
+MAX_QUEUE_KBYTES = 256 * 1024
+"""KiB of records that wait in librdkafka; when it is full, sending waits."""
 _FILLING = 1 << 60
 
 
@@ -98,6 +100,7 @@ class Producer(base.Producer):
                 "linger.ms": self.linger_ms or 5,
                 "compression.type": self.compression_type or "none",
                 "queue.buffering.max.messages": 1_000_000,
+                "queue.buffering.max.kbytes": MAX_QUEUE_KBYTES,
                 "message.max.bytes": max(self.max_request_size, MAX_RECORD_BYTES),
                 "message.timeout.ms": max(1000, int(session_ms * MESSAGE_TIMEOUT)),
             }
@@ -135,6 +138,8 @@ class Producer(base.Producer):
                 self._insist(*arguments)
             n += 1
         self.outstanding += n
+        self.app.monitor.messages_sent += n
+        self.app.monitor.messages_sent_by_topic[topic] += n
         batch.fewer(_FILLING - n)
         self._track(batch.future)
         return batch.future
