@@ -2,9 +2,10 @@
 
     python -m bench.sink [--outcomes 50000] [--partitions 8] [--lone 200]
 
-Needs KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL (a role that may create databases). Makes a database and
-topics of its own and drops them. Three kinds of outcomes are measured apart: stops of one event, windows
-of three events with their job, and the same for events that have no row (hand-produced ones).
+Needs KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL (a role that may create databases). Makes databases and
+topics of its own and drops them. Kinds of outcomes are measured apart: stops of one event, windows of three
+events with their job, starts and ends of those jobs, and windows of events that have no row (hand-produced
+ones). Beside each stands a bare UPDATE of the same rows in a database of its own (`bench.sink_bare`).
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import msgspec
 import psycopg
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from psycopg.conninfo import make_conninfo
 
+from bench.sink_bare import bare
 from db.migrate import migrate
 from schemas.codec import encode_outcome
 from schemas.records import EventOutcome, EventRef, Job, Outcome
 from schemas.topic_names import DEAD, OUTCOMES
 from settings import Settings
-from sinks.outcomes import run_sink
+from sinks.outcomes import BATCH, run_sink
 
 CONTACTS = 2_000
 EVENTS_A_WINDOW = 3
@@ -42,6 +45,7 @@ class Bench:
     """Where it runs."""
 
     url: str
+    bare_url: str
     bootstrap: str
     settings: Settings
     organization: str
@@ -65,24 +69,28 @@ def prepared(partitions: int) -> Iterator[Bench]:
     topics = [settings.topic(OUTCOMES), settings.topic(DEAD)]
     for future in admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():
         future.result(30)
-    with psycopg.connect(admin_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    url = make_conninfo(admin_url, dbname=name)
     organization = str(uuid.uuid4())
     contacts = [str(uuid.uuid4()) for _ in range(CONTACTS)]
+    names = (name, f"{name}_bare")
+    urls = [make_conninfo(admin_url, dbname=one) for one in names]
+    with psycopg.connect(admin_url, autocommit=True) as connection:
+        for one in names:
+            connection.execute(f"CREATE DATABASE {one}")
     try:
-        migrate(url, crm="ours")
-        with psycopg.connect(url) as connection:
-            connection.execute("INSERT INTO organizations (id) VALUES (%s)", [organization])
-            with connection.cursor().copy("COPY contacts (id, organization_id) FROM STDIN") as copy:
-                for contact in contacts:
-                    copy.write_row((contact, organization))
-        yield Bench(url, bootstrap, settings, organization, contacts)
+        for url in urls:
+            migrate(url, crm="ours")
+            with psycopg.connect(url) as connection:
+                connection.execute("INSERT INTO organizations (id) VALUES (%s)", [organization])
+                with connection.cursor().copy("COPY contacts (id, organization_id) FROM STDIN") as copy:
+                    for contact in contacts:
+                        copy.write_row((contact, organization))
+        yield Bench(urls[0], urls[1], bootstrap, settings, organization, contacts)
     finally:
         for future in admin.delete_topics(topics).values():
             future.result(30)
         with psycopg.connect(admin_url, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            for one in names:
+                connection.execute(f"DROP DATABASE {one} WITH (FORCE)")
 
 
 def outcomes_of(bench: Bench, count: int, events: int, job: bool) -> Iterator[Outcome]:
@@ -91,7 +99,16 @@ def outcomes_of(bench: Bench, count: int, events: int, job: bool) -> Iterator[Ou
         ids = [str(uuid.uuid4()) for _ in range(events)]
         contact = bench.contacts[n % CONTACTS]
         at_ms = time.time_ns() // 1_000_000
-        payload = {"conversation_id": str(uuid.uuid4()), "contact_id": contact, "event_ids": ids}
+        conversation = str(uuid.uuid4())
+        messages = {one: str(uuid.uuid4()) for one in ids}
+        payload = {
+            "conversation_id": conversation, "contact_id": contact, "channel_session_id": conversation,
+            "inbound_message_id": messages[ids[-1]], "crm_event_id": ids[0], "event_ids": ids,
+        }  # fmt: skip
+        facts = {
+            "conversation_id": conversation, "messages": messages, "opened_ms": at_ms - 8_000,
+            "deadline_ms": at_ms, "length_ms": 8_000,
+        }  # fmt: skip
         made = Job(
             id=str(uuid.uuid4()), organization_id=bench.organization, contact_id=contact, kind="inbound_turn",
             source_event_id=ids[0], seq=2, created_at_ms=at_ms, run_after_ms=at_ms,
@@ -101,13 +118,30 @@ def outcomes_of(bench: Bench, count: int, events: int, job: bool) -> Iterator[Ou
             organization_id=bench.organization, contact_id=contact, at_ms=at_ms, stage="decide",
             events=tuple(EventOutcome(event_id=one, seq=1, attempts=1) for one in ids), status="done",
             outcome="job" if job else "superseded_by_newer_inbound", job_id=made.id if job else None,
-            job=made if job else None, job_status="pending" if job else None, facts='{"window_ms":8000}',
+            job=made if job else None, job_status="pending" if job else None, facts=json.dumps(facts),
         )  # fmt: skip
 
 
-def seed(bench: Bench, outcomes: list[Outcome]) -> None:
+def lives_of(made: list[Outcome]) -> Iterator[Outcome]:
+    """Starts and ends of the jobs of windows, as the executor sends them: one of a contact at a time."""
+    for first in range(0, len(made), CONTACTS):
+        jobs = [outcome.job for outcome in made[first : first + CONTACTS] if outcome.job is not None]
+        for seq, status, facts in (
+            (3, "running", '{"attempt":1}'), (4, "done", '{"attempt":1,"duration_ms":900,"http_status":200}'),
+        ):  # fmt: skip
+            for job in jobs:
+                moved = msgspec.structs.replace(job, seq=seq, attempt=1)
+                yield Outcome(
+                    organization_id=job.organization_id, contact_id=job.contact_id,
+                    at_ms=time.time_ns() // 1_000_000, stage="execute", events=(), status="done",
+                    outcome="done" if status == "done" else None, job_id=job.id, job=moved,
+                    job_status=status, facts=facts,
+                )  # fmt: skip
+
+
+def seed(url: str, bench: Bench, outcomes: list[Outcome]) -> None:
     """The rows of the events, as the CRM wrote them."""
-    with psycopg.connect(bench.url) as connection:
+    with psycopg.connect(url) as connection:
         statement = "COPY event_log (id, organization_id, event_type, payload) FROM STDIN"
         with connection.cursor().copy(statement) as copy:
             for outcome in outcomes:
@@ -137,8 +171,8 @@ def written(connection: psycopg.Connection[tuple[int]]) -> int:
     return row[0]
 
 
-def throughput(bench: Bench, producer: Producer, name: str, outcomes: list[Outcome], before: int) -> None:
-    """Time a sink over outcomes that wait for it."""
+def throughput(bench: Bench, producer: Producer, outcomes: list[Outcome], before: int) -> float:
+    """Time a sink over outcomes that wait for it; outcomes a second."""
     produce(bench, producer, outcomes)
     process = multiprocessing.get_context("spawn").Process(
         target=child, args=(bench.url, bench.bootstrap, bench.settings)
@@ -153,15 +187,13 @@ def throughput(bench: Bench, producer: Producer, name: str, outcomes: list[Outco
         seconds = time.perf_counter() - started
     process.terminate()
     process.join()
-    rest = before + len(outcomes) - first
-    events = sum(len(outcome.events) for outcome in outcomes) // len(outcomes)
-    print(f"{name:34} {rest / seconds:>9,.0f} outcomes/s {rest * events / seconds:>9,.0f} events/s")
+    return (before + len(outcomes) - first) / seconds
 
 
 def latency(bench: Bench, producer: Producer, count: int) -> None:
     """Time lone outcomes from the send to the row."""
     outcomes = list(outcomes_of(bench, count, 1, True))
-    seed(bench, outcomes)
+    seed(bench.url, bench, outcomes)
     process = multiprocessing.get_context("spawn").Process(
         target=child, args=(bench.url, bench.bootstrap, bench.settings)
     )
@@ -196,16 +228,20 @@ def main() -> None:
             {"bootstrap.servers": bench.bootstrap, "partitioner": "murmur2_random", "linger.ms": 1}
         )
         count, before = arguments.outcomes, 0
-        for name, events, job, rows in (
-            ("stops of one event", 1, False, True),
-            ("windows of three with their job", EVENTS_A_WINDOW, True, True),
-            ("the same without rows", EVENTS_A_WINDOW, True, False),
+        windows = list(outcomes_of(bench, count, EVENTS_A_WINDOW, True))
+        for name, outcomes, rows in (
+            ("stops of one event", list(outcomes_of(bench, count, 1, False)), True),
+            ("windows of three with their job", windows, True),
+            ("starts and ends of those jobs", list(lives_of(windows)), False),
+            ("windows without rows", list(outcomes_of(bench, count, EVENTS_A_WINDOW, True)), False),
         ):
-            outcomes = list(outcomes_of(bench, count, events, job))
             if rows:
-                seed(bench, outcomes)
-            throughput(bench, producer, name, outcomes, before)
-            before += count
+                seed(bench.url, bench, outcomes)
+                seed(bench.bare_url, bench, outcomes)
+            least = len(outcomes) / bare(bench.bare_url, outcomes, BATCH)
+            found = throughput(bench, producer, outcomes, before)
+            before += len(outcomes)
+            print(f"{name:34} {found:>9,.0f} outcomes/s   bare {least:>9,.0f}   ratio {found / least:.2f}")
         latency(bench, producer, arguments.lone)
 
 

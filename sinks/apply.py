@@ -178,6 +178,7 @@ def _job_row(outcome: Outcome, job: Job) -> JobRow:
         replay=job.replay,
         seq=job.seq,
         provider_message_id=_provider_message_id(outcome.result),
+        made=outcome.stage != EXECUTE,
     )
 
 

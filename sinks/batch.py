@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from schemas.records import Outcome
+from sinks.rows import TroubleRow
 
 Header = tuple[str, bytes | None]
 
@@ -42,6 +43,15 @@ class Taken:
     """None: nothing for Postgres, only the offset moves."""
     record: Record | None = None
     """As it came, for the dead letter that it may become."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is written in one transaction."""
+
+    taken: Sequence[Taken]
+    conditions: Sequence[TroubleRow] = ()
+    """What the sink itself has to tell with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,18 @@
 """The sink: `dispatch.outcomes` becomes the state of events and jobs in Postgres (spec/dispatch.md, step 7).
 
-One loop: take what is there, write it in one transaction with its offsets, take again. Whatever goes
-wrong, the way back is the same: forget the batch, read the positions from Postgres, go on from there.
+One loop: take what is there, write it in one transaction with its offsets, take again. While Postgres writes
+one batch, the next is taken and decoded; one transaction is under way at a time. Whatever goes wrong, the way
+back is the same: forget the batches, read the positions from Postgres, go on from there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import structlog
@@ -18,13 +22,12 @@ from schemas.codec import decode_outcome
 from schemas.errors import BadAvro, NotAvro, Undecodable, UnknownSchema
 from schemas.topic_names import DEAD, OUTCOMES, PARKING
 from settings import Language, Settings
-from sinks.batch import End, Record, Taken
+from sinks.batch import Batch, End, Record, Taken
 from sinks.failures import PositionMoved, PostgresAway, Refused, Unavailable
 from sinks.intake import Intake
 from sinks.letters import Dead, Graveyard, dead_outcome
 from sinks.outage import Outage, database_was_away
 from sinks.passes import Passes
-from sinks.rows import TroubleRow
 from sinks.writer import Writer
 
 log = structlog.get_logger(__name__)
@@ -80,6 +83,14 @@ def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event
         intake.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """A batch that is being written, and what comes of it: how far each partition moves."""
+
+    batch: Batch
+    moved: Future[dict[int, int]]
+
+
 class _Sink:
     """The loop and its state: where each partition stands, and what we last said about ourselves."""
 
@@ -101,8 +112,8 @@ class _Sink:
         self._positions: dict[int, int] = {}
         self._language = language
         self._buried: list[Record] = []
-        self._untold: list[TroubleRow] = []
-        """What was buried and is yet to be told, with the offset that moves past it."""
+        self._writing: _Writing | None = None
+        self._hand = ThreadPoolExecutor(1, thread_name_prefix="sink-writer")
         self._wait_s = FIRST_WAIT_S
         self._failed = False
         self._outage = Outage()
@@ -110,30 +121,35 @@ class _Sink:
         self._said: tuple[str, str] | None = None
 
     def run(self) -> None:
-        """Until stopped."""
-        while not self._stop.is_set():
-            try:
-                self._step()
-            except PositionMoved as moved:
-                log.info("sink_position_moved", reason=str(moved))
-                self._forget()
-            except Unavailable as away:
-                self._forget()
-                self._outage.seen(time.monotonic(), isinstance(away, PostgresAway))
-                self._wait(str(away))
+        """Until stopped; then the batch that is being written is finished."""
+        with self._hand:
+            while not self._stop.is_set():
+                try:
+                    self._step()
+                except PositionMoved as moved:
+                    log.info("sink_position_moved", reason=str(moved))
+                    self._forget()
+                except Unavailable as away:
+                    self._forget()
+                    self._outage.seen(time.monotonic(), isinstance(away, PostgresAway))
+                    self._wait(str(away))
+            with contextlib.suppress(PositionMoved, Unavailable):
+                self._finish()
 
     def _step(self) -> None:
         if self._intake.stale:
+            self._finish()
             self._restart()
-        elif batch := self._taken():
-            self._write(batch)
-            self._well()
-        elif not self._failed or time.monotonic() > self._settled_at:
-            self._writer.check()
-            self._well()
+        else:
+            batch = self._taken()
+            self._finish()
+            if batch.taken:
+                self._begin(batch)
+            elif not self._failed or time.monotonic() > self._settled_at:
+                self._writer.check()
+                self._well()
         if self._topic_id:
             self._intake.watch(self._topic_id)
-        self._writer.upkeep()
 
     def _restart(self) -> None:
         """Read the positions from Postgres and start there, or wait for the group to give us partitions."""
@@ -150,7 +166,7 @@ class _Sink:
         # After a failure a quiet moment proves nothing: what failed may still be on its way to us.
         self._settled_at = time.monotonic() + SETTLE_S
 
-    def _taken(self) -> list[Taken]:
+    def _taken(self) -> Batch:
         """What came; what can't be read is buried first, and its offset moves with the others."""
         batch: list[Taken] = []
         dead: list[Dead] = []
@@ -166,7 +182,7 @@ class _Sink:
             batch.append(Taken(came.partition, came.offset + 1, outcome, came))
         if dead:
             self._bury(dead)
-        return self._worthwhile(batch)
+        return Batch(self._worthwhile(batch), [dead_outcome(one, self._language) for one in dead])
 
     def _bury(self, dead: Sequence[Dead]) -> None:
         """Write dead letters, each once although its offset may have to wait for Postgres and come again."""
@@ -174,49 +190,75 @@ class _Sink:
         if new:
             self._graveyard.bury(new)
             self._buried.extend(one.record for one in new)
-            self._untold.extend(dead_outcome(one, self._language) for one in new)
 
     def _worthwhile(self, batch: list[Taken]) -> list[Taken]:
         """Nothing when it would neither write a row nor move an offset: an end that was reached before."""
-        if any(taken.next_offset != self._positions[taken.partition] for taken in batch):
+        ahead = dict(self._positions)
+        if self._writing is not None:
+            ahead |= {taken.partition: taken.next_offset for taken in self._writing.batch.taken}
+        if any(taken.next_offset != ahead[taken.partition] for taken in batch):
             return batch
         return []
 
-    def _write(self, batch: Sequence[Taken]) -> None:
-        """Write a batch, halving it around whatever Postgres refuses until one outcome is to blame."""
+    def _begin(self, batch: Batch) -> None:
+        """Let the other thread write a batch; nothing else uses the writer until `_finish`."""
+        moved = self._hand.submit(
+            self._writer.write, self._topic_id, batch.taken, dict(self._positions), batch.conditions
+        )
+        self._writing = _Writing(batch, moved)
+
+    def _finish(self) -> None:
+        """Wait for the batch that is being written, and see to what Postgres refuses of it."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            try:
+                moved = writing.moved.result()
+            except Refused as refused:
+                self._divide(writing.batch, refused)
+            else:
+                self._moved(moved)
+            self._well()
+        self._writer.upkeep()
+
+    def _write(self, batch: Batch) -> None:
+        """Write a batch here and now, halving it around whatever Postgres refuses."""
         try:
-            moved = self._writer.write(self._topic_id, batch, self._positions, self._untold)
+            moved = self._writer.write(self._topic_id, batch.taken, self._positions, batch.conditions)
         except Refused as refused:
             self._divide(batch, refused)
         else:
             self._moved(moved)
 
-    def _divide(self, batch: Sequence[Taken], refused: Refused) -> None:
-        if len(batch) > 1:
-            middle = len(batch) // 2
-            self._write(batch[:middle])
-            self._write(batch[middle:])
+    def _divide(self, batch: Batch, refused: Refused) -> None:
+        if len(batch.taken) > 1:
+            middle = len(batch.taken) // 2
+            self._write(Batch(batch.taken[:middle], batch.conditions))
+            self._write(Batch(batch.taken[middle:], batch.conditions))
         elif refused.timed_out:
             raise Unavailable(str(refused)) from refused  # slow, not wrong: it would never fit a dead letter
         else:
-            self._last_chance(batch[0])
+            self._last_chance(batch)
 
-    def _last_chance(self, taken: Taken) -> None:
+    def _last_chance(self, batch: Batch) -> None:
         """Once more, since a row that it needs may have gone while it was written; then it is dead."""
+        (taken,) = batch.taken
         try:
-            moved = self._writer.write(self._topic_id, [taken], self._positions)
+            moved = self._writer.write(self._topic_id, [taken], self._positions, batch.conditions)
         except Refused as refused:
             if taken.record is None or refused.timed_out:
                 raise Unavailable(str(refused)) from refused  # not the row's fault
-            self._bury([Dead(taken.record, "refused_by_postgres", str(refused))])
+            dead = Dead(taken.record, "refused_by_postgres", str(refused))
+            self._bury([dead])
             passed = [Taken(taken.partition, taken.next_offset)]
-            moved = self._writer.write(self._topic_id, passed, self._positions, self._untold)
+            told = [*batch.conditions, dead_outcome(dead, self._language)]
+            moved = self._writer.write(self._topic_id, passed, self._positions, told)
         self._moved(moved)
 
     def _moved(self, moved: Mapping[int, int]) -> None:
         self._positions |= moved
-        self._buried.clear()
-        self._untold.clear()
+        self._buried = [
+            one for one in self._buried if one.offset >= self._positions.get(one.partition, one.offset)
+        ]
         self._intake.commit(moved)
 
     def _forget(self) -> None:

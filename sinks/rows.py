@@ -53,6 +53,8 @@ class JobRow(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     replay: int
     seq: int
     provider_message_id: str | None = None
+    made: bool = False
+    """It was made just now, so it has no row yet."""
 
 
 class TraceRow(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -12,6 +14,14 @@ from msgspec import Struct
 from schemas.records import EventOutcome, Job, Outcome
 from sinks.rows import TraceRow
 
+COPY: Final = (
+    "COPY rajada.trace (at, organization_id, contact_id, conversation_id, message_id, event_id, job_id,"
+    " replay, seq, stage, status, outcome, facts) FROM STDIN"
+)
+"""The statement that takes the lines of `copied`."""
+
+_NULL: Final = "\\N"
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
@@ -37,6 +47,7 @@ def trace_rows(n: int, outcome: Outcome) -> Iterable[TraceRow]:
     place = _place(job)
     conversation_id, messages, facts = _split(outcome.facts)
     conversation_id = _uuid(place.conversation_id) or _uuid(conversation_id)
+    told: dict[int, str] = {}
 
     def row(
         *,
@@ -63,7 +74,7 @@ def trace_rows(n: int, outcome: Outcome) -> Iterable[TraceRow]:
             stage=outcome.stage,
             status=status,
             outcome=outcome.outcome,
-            facts=_told(facts, attempts, outcome),
+            facts=told.get(attempts) or told.setdefault(attempts, _told(facts, attempts, outcome)),
         )
 
     for event in outcome.events:
@@ -120,3 +131,41 @@ def _place(job: Job | None) -> _Place:
 def _uuid(text: str | None) -> str | None:
     """The text if it is a UUID: the trace's columns hold nothing else."""
     return text if text is not None and _UUID.fullmatch(text) else None
+
+
+# -- as COPY takes them
+
+
+def copied(row: TraceRow) -> str | None:
+    """The row as a line of COPY's text format; None: it lacks what only the event's own row knows.
+
+    For rows whose ids Postgres has taken before. A third of what the same row costs as JSON, and most of what
+    the sink writes are traces. None too for a time that no calendar has, so that Postgres refuses it in its
+    own words.
+    """
+    second = _second(row.at_ms // 1000)
+    if row.message_id is None or row.conversation_id is None or row.facts is None or second is None:
+        return None
+    facts = row.facts.replace("\\", "\\\\")
+    if "\n" in facts or "\t" in facts or "\r" in facts:
+        facts = row.facts.translate(_ESCAPED)
+    return "\t".join(
+        (
+            f"{second}.{row.at_ms % 1000:03d}Z", row.organization_id or _NULL, _text(row.contact_id),
+            row.conversation_id, row.message_id, row.event_id or _NULL, row.job_id or _NULL, str(row.replay),
+            str(row.seq), _text(row.stage), _text(row.status), _text(row.outcome), facts + "\n",
+        )
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1_000)
+def _second(unix_s: int) -> str | None:
+    try:
+        return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+@lru_cache(maxsize=10_000)
+def _text(value: str | None) -> str:
+    return _NULL if value is None else value.translate(_ESCAPED)

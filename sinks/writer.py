@@ -13,14 +13,14 @@ import structlog
 
 from db.pool import conninfo_for
 from db.queries import load
-from schemas.records import Outcome
 from sinks import raised
 from sinks.alerts import note_conditions, raise_alerts
 from sinks.apply import rows_of
 from sinks.batch import Taken, moves_of
 from sinks.failures import PostgresAway, Unavailable, verdict
 from sinks.offsets import Database, advance, read_positions
-from sinks.rows import AlertRow, Rows, TroubleRow, as_json
+from sinks.rows import TroubleRow
+from sinks.transaction import alerts, write_rows
 
 log = structlog.get_logger(__name__)
 
@@ -87,12 +87,8 @@ class Writer:
             database = self._connected()
             with database.transaction():
                 advance(database, topic_id, moves)
-                fresh: set[int] = set()
-                if rows.traces:
-                    told = database.execute(load("sink_trace"), {"rows": as_json(rows.traces)})
-                    fresh = {int(row[0]) for row in told.fetchall()}
-                _write_rows(database, rows, fresh)
-                raise_alerts(database, _alerts(database, outcomes, fresh, conditions))
+                fresh = write_rows(database, rows)
+                raise_alerts(database, alerts(database, outcomes, fresh, conditions))
         except psycopg.Error as error:
             meaning = verdict(error)
             if isinstance(meaning, Unavailable):
@@ -149,42 +145,3 @@ class Writer:
             with contextlib.suppress(psycopg.Error):
                 self._database.close()
             self._database = None
-
-
-def _write_rows(database: Database, rows: Rows, fresh: Collection[int]) -> None:
-    """Events and jobs; `fresh` are the places of the outcomes that were not told before."""
-    # A job that was told before was handed over then: its row is the CRM's, or gone by its hand.
-    handed_over = [row for n, row in rows.handed_over if n in fresh]
-    for statement, changed in (
-        ("sink_events", rows.events),
-        ("sink_settle", rows.settled),
-        ("sink_jobs_handed_over", handed_over),
-        ("sink_jobs", rows.jobs),
-        ("sink_jobs", rows.running),
-        ("sink_group_links", rows.group_links),
-    ):
-        if changed:
-            database.execute(load(statement), {"rows": as_json(changed)})
-    contacts = sorted({row.contact_id for row in rows.jobs if row.contact_id is not None})
-    if contacts:
-        database.execute(load("sink_jobs_behind"), {"contacts": contacts})
-
-
-def _alerts(
-    database: Database, outcomes: Sequence[Outcome], fresh: Collection[int], conditions: Sequence[TroubleRow]
-) -> list[AlertRow]:
-    """Note what is wrong and what is over; returns the alerts to raise."""
-    if troubles := raised.troubles_of(outcomes, fresh):
-        database.execute(load("sink_troubles"), {"rows": as_json(troubles)})
-    known: set[str] = set()
-    if organizations := raised.organizations_of(outcomes, fresh):
-        found = database.execute(load("sink_organizations"), {"ids": organizations}).fetchall()
-        known = {str(one) for (one,) in found}
-    alerts = raised.alerts_of(outcomes, fresh, known)
-    lasting, over = raised.conditions_of(outcomes)
-    alerts += note_conditions(database, [*lasting, *conditions])
-    if over:
-        database.execute(load("sink_conditions_over"), {"ids": over})
-    if cures := raised.cures_of(outcomes):
-        database.execute(load("sink_cures"), {"rows": as_json(cures)})
-    return raised.counted(alerts)

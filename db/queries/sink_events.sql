@@ -1,7 +1,7 @@
 -- Set what came of events (spec/dispatch.md, step 7). A row is changed only by a (replay, seq) above its
 -- own; no row, or another organization's: nothing happens. Of one that moved to another job (merged, covered)
 -- the job alone is new.
--- Parameters: rows json, one object an event, each event once. No rows.
+-- Parameters: rows json, one object an event, each event once. Rows: id text, those that were changed.
 UPDATE event_log e
 SET status = r.status,
     outcome = r.outcome,
@@ -23,3 +23,4 @@ FROM json_to_recordset(%(rows)s::json) AS r (
 WHERE e.id = r.event_id
   AND e.organization_id = r.organization_id
   AND (r.replay, r.seq) > (coalesce(e.outcome_replay, -1), coalesce(e.outcome_seq, -1))
+RETURNING e.id::text

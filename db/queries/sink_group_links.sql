@@ -1,5 +1,6 @@
 -- Set what came of group links, whose rows `POST /` has written; only by a (replay, seq) above the row's.
--- Parameters: rows json, one object a job, each job once; without run_after_ms it is held. No rows.
+-- Parameters: rows json, one object a job, each job once; without run_after_ms it is held. Rows: id text, those
+-- that were changed.
 UPDATE group_link_dispatch_queue q
 SET status = CASE r.status
         WHEN 'running' THEN 'processing'
@@ -21,3 +22,4 @@ FROM json_to_recordset(%(rows)s::json) AS r (
 WHERE q.id = r.id
   AND q.organization_id = r.organization_id
   AND (r.replay, r.seq) > (coalesce(q.outcome_replay, -1), coalesce(q.outcome_seq, -1))
+RETURNING q.id::text

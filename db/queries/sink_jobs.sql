@@ -4,7 +4,7 @@
 -- while the contact has another running row: the CRM may allow one only. `sink_jobs_behind` sets it right.
 -- Rows that leave `running` come before those that enter it: call it with the former, then the latter.
 -- Parameters: rows json, one object a job, each job once, of each contact one running at most; without
--- run_after_ms it is held. No rows.
+-- run_after_ms it is held. Rows: id text, those that were written.
 INSERT INTO job_queue AS q (
     id, organization_id, contact_id, kind, source_event_id, payload, status, priority, run_after,
     attempts, max_attempts, last_error, locked_by, locked_at, created_at, outcome_replay, outcome_seq
@@ -28,8 +28,9 @@ CROSS JOIN LATERAL (
         ELSE r.status
     END
 ) AS s (status)
+LEFT JOIN contacts c ON c.id = r.contact_id
 WHERE EXISTS (SELECT FROM organizations g WHERE g.id = r.organization_id)
-  AND (r.contact_id IS NULL OR EXISTS (SELECT FROM contacts c WHERE c.id = r.contact_id))
+  AND (r.contact_id IS NULL OR c.id IS NOT NULL)
   AND NOT EXISTS (
       SELECT FROM job_queue o
       WHERE o.organization_id = r.organization_id AND o.source_event_id = r.source_event_id AND o.id <> r.id
@@ -50,3 +51,4 @@ SET contact_id = excluded.contact_id,
     outcome_seq = excluded.outcome_seq
 WHERE (excluded.outcome_replay, excluded.outcome_seq)
     > (coalesce(q.outcome_replay, -1), coalesce(q.outcome_seq, -1))
+RETURNING q.id::text

@@ -18,8 +18,9 @@ FROM json_to_recordset(%(rows)s::json) AS r (
     id uuid, organization_id uuid, contact_id uuid, kind text, source_event_id uuid, payload text,
     priority integer, run_after_ms bigint, max_attempts integer, created_at_ms bigint, replay bigint, seq bigint
 )
+LEFT JOIN contacts c ON c.id = r.contact_id
 WHERE EXISTS (SELECT FROM organizations g WHERE g.id = r.organization_id)
-  AND (r.contact_id IS NULL OR EXISTS (SELECT FROM contacts c WHERE c.id = r.contact_id))
+  AND (r.contact_id IS NULL OR c.id IS NOT NULL)
   AND NOT EXISTS (
       SELECT FROM job_queue o
       WHERE o.organization_id = r.organization_id AND o.source_event_id = r.source_event_id AND o.id <> r.id

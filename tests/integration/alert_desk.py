@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import psycopg
 
+from db.migrate import migrate
 from schemas import alert_texts
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
 from sinks.batch import Taken
@@ -19,13 +21,31 @@ from sinks.watches import Watch
 from sinks.writer import Writer
 
 TOPIC_ID = "desk"
+_CLEAR = (
+    "TRUNCATE organizations, event_log, rajada.troubles, rajada.dropped, rajada.trace, rajada.relay,"
+    " rajada.closed_letters, rajada.leases, rajada.sink_offsets CASCADE"
+)
 AI = "ai_agent.dispatch_requested"
+
+
+@contextmanager
+def desk_database(postgres: str) -> Iterator[str]:
+    """URL of a database with all tables, for a module."""
+    name = f"desk_{uuid.uuid4().hex[:10]}"
+    with psycopg.connect(postgres, autocommit=True) as admin:
+        admin.execute(f'CREATE DATABASE "{name}"')
+        try:
+            url = psycopg.conninfo.make_conninfo(postgres, dbname=name)
+            migrate(url, crm="ours")
+            yield url
+        finally:
+            admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 class Desk:
     """What a test says happens, in words; `inbox` is what a person sees."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, clear: bool = True) -> None:
         self.rows = psycopg.connect(url, autocommit=True)
         self.writer = Writer(url)
         self.organization = str(uuid.uuid4())
@@ -33,6 +53,8 @@ class Desk:
         self.now_ms = time.time_ns() // 1_000_000
         self._seq = itertools.count(10)
         self._offset = itertools.count(1)
+        if clear:
+            self.run(_CLEAR)
         self.run("INSERT INTO organizations (id) VALUES (%s)", self.organization)
         self.run(
             "INSERT INTO contacts (id, organization_id) VALUES (%s, %s)", self.contact, self.organization

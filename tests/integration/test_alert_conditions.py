@@ -21,13 +21,19 @@ from sinks import passes
 from sinks.outage import database_was_away
 from sinks.passes import Passes
 from sinks.watches import DeadLetters, Drains, Gaps, Slots
-from tests.integration.alert_desk import Desk
+from tests.integration.alert_desk import Desk, desk_database
 from tests.integration.sink_lab import Lab, until
 
 
+@pytest.fixture(scope="module")
+def url(postgres: str) -> Iterator[str]:
+    with desk_database(postgres) as made:
+        yield made
+
+
 @pytest.fixture
-def desk(database: str) -> Iterator[Desk]:
-    made = Desk(database)
+def desk(url: str) -> Iterator[Desk]:
+    made = Desk(url)
     yield made
     made.close()
 
@@ -162,15 +168,13 @@ def test_a_watch_that_fails_leaves_what_it_said_and_the_others_alone(desk: Desk)
     assert sorted(desk.statuses()) == ["open", "open"]
 
 
-def test_one_pass_at_a_time_makes_rounds(desk: Desk, database: str, kafka: str, prefix: str) -> None:
+def test_one_pass_at_a_time_makes_rounds(desk: Desk, url: str, kafka: str, prefix: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         rounds: list[str] = []
         patch.setattr(passes.Round, "make", lambda self, _: rounds.append(id(self)))
         settings = Settings(topic_prefix=prefix, alerts_every_s=0.05)
         stop = threading.Event()
-        threads = [
-            threading.Thread(target=Passes(database, kafka, settings).run, args=(stop,)) for _ in range(2)
-        ]
+        threads = [threading.Thread(target=Passes(url, kafka, settings).run, args=(stop,)) for _ in range(2)]
         lease = Lease(desk.rows, passes.LEASE, new_holder(), 60)
         assert lease.take() is not None
         for thread in threads:
@@ -189,7 +193,7 @@ def test_a_dead_outcome_is_told_until_a_person_has_seen_it(lab: Lab, database: s
     lab.send(lab.outcome(lab.event(), status="no such status"))
     with lab.sink():
         lab.until_caught_up()
-    desk = Desk(database)
+    desk = Desk(database, clear=False)
     desk.make_round()
     assert desk.inbox() == [(title("outcome_dead"), "open", 2)]
     desk.resolve()

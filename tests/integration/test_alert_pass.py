@@ -11,15 +11,21 @@ from structlog.testing import capture_logs
 
 from schemas import alert_texts
 from schemas.alert_texts import title
-from tests.integration.alert_desk import AI, Desk
+from tests.integration.alert_desk import AI, Desk, desk_database
 
 EVENT_DEAD, JOB_DEAD, LINK_DEAD = title("event_dead"), title("job_dead"), title("group_link_dead")
 RUN = 1_790_000_000_000
 
 
+@pytest.fixture(scope="module")
+def url(postgres: str) -> Iterator[str]:
+    with desk_database(postgres) as made:
+        yield made
+
+
 @pytest.fixture
-def desk(database: str) -> Iterator[Desk]:
-    made = Desk(database)
+def desk(url: str) -> Iterator[Desk]:
+    made = Desk(url)
     yield made
     made.close()
 

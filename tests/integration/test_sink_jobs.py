@@ -16,12 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg.rows import dict_row
 
-from db.migrate import migrate
 from schemas import alert_texts
 from schemas.alert_texts import title
 from schemas.records import EventOutcome, Job, Outcome
 from sinks.failures import Refused
-from tests.integration.alert_desk import Desk
+from tests.integration.alert_desk import Desk, desk_database
 from tests.integration.crm_tables import crm_database
 from tests.integration.sink_lab import until
 
@@ -31,15 +30,10 @@ STATUSES = ("pending", "running", "done", "failed", "dead", "held")
 @pytest.fixture(scope="module")
 def desk(postgres: str) -> Iterator[Desk]:
     """With the CRM's own index: one running job a contact."""
-    with psycopg.connect(postgres, autocommit=True) as admin:
-        name = f"jobs_{uuid.uuid4().hex[:10]}"
-        admin.execute(f'CREATE DATABASE "{name}"')
-        url = psycopg.conninfo.make_conninfo(postgres, dbname=name)
-        migrate(url, crm="ours")
+    with desk_database(postgres) as url:
         made = Desk(url)
         yield made
         made.close()
-        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 def new_contact(desk: Desk) -> str:

@@ -1,0 +1,108 @@
+"""What one transaction writes, statement by statement (design decision 9).
+
+Rows of events and jobs come first: what they take over, since it is above what they had, nobody has told
+before, so its trace is copied in as it is. All other trace rows are looked up one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from db.queries import load
+from schemas.records import Outcome
+from sinks import raised
+from sinks.alerts import note_conditions
+from sinks.offsets import Database
+from sinks.rows import AlertRow, EventRow, JobRow, Rows, TraceRow, TroubleRow, as_json
+from sinks.traces import COPY, copied
+
+Versions = dict[str, tuple[int, int]]
+"""Id of an event or job → the (replay, seq) that its row has taken over."""
+
+
+def write_rows(database: Database, rows: Rows) -> set[int]:
+    """Write events, jobs and trace; returns the places of the outcomes that were not told before."""
+    events = _changed(database, "sink_events", {row.event_id: row for row in rows.events})
+    if rows.settled:
+        database.execute(load("sink_settle"), {"rows": as_json(rows.settled)})
+    jobs = _jobs(database, rows.jobs) | _jobs(database, rows.running)
+    jobs |= _changed(database, "sink_group_links", {row.id: row for row in rows.group_links})
+    contacts = sorted({row.contact_id for row in rows.jobs if row.contact_id is not None})
+    if contacts:
+        database.execute(load("sink_jobs_behind"), {"contacts": contacts})
+    fresh = _trace(database, rows.traces, events, jobs)
+    # A job that was told before was handed over then: its row is the CRM's, or gone by its hand.
+    handed_over = [row for n, row in rows.handed_over if n in fresh]
+    if handed_over:
+        database.execute(load("sink_jobs_handed_over"), {"rows": as_json(handed_over)})
+    return fresh
+
+
+def _jobs(database: Database, rows: Iterable[JobRow]) -> Versions:
+    """Jobs of `job_queue`: first those that should have a row, then all that have none."""
+    left = {row.id: row for row in rows}
+    moved = _changed(database, "sink_jobs_moved", {name: row for name, row in left.items() if not row.made})
+    for name in moved:
+        del left[name]
+    return moved | _changed(database, "sink_jobs", left)
+
+
+def _changed(database: Database, statement: str, rows: dict[str, EventRow] | dict[str, JobRow]) -> Versions:
+    if not rows:
+        return {}
+    found = database.execute(load(statement), {"rows": as_json(rows.values())}).fetchall()
+    return {name: (rows[name].replay, rows[name].seq) for (name,) in found if name in rows}
+
+
+def _trace(database: Database, traces: Iterable[TraceRow], events: Versions, jobs: Versions) -> set[int]:
+    new: list[str] = []
+    fresh: set[int] = set()
+    doubtful: list[TraceRow] = []
+    for row in traces:
+        if row.event_id is not None:
+            version = events.get(row.event_id)
+        else:
+            version = jobs.get(row.job_id) if row.job_id is not None else None
+        line = copied(row) if version == (row.replay, row.seq) else None
+        if line is None:
+            doubtful.append(row)
+        else:
+            new.append(line)
+            fresh.add(row.n)
+    if new:
+        with database.cursor().copy(COPY) as copy:
+            copy.write("".join(new))
+    if doubtful:
+        told = database.execute(load("sink_trace"), {"rows": as_json(doubtful)}).fetchall()
+        fresh.update(int(n) for (n,) in told)
+    return fresh
+
+
+def alerts(
+    database: Database,
+    outcomes: Sequence[Outcome],
+    fresh: Collection[int],
+    conditions: Sequence[TroubleRow],
+) -> list[AlertRow]:
+    """Note what is wrong and what is over; returns the alerts to raise.
+
+    Args:
+        database: in the running transaction.
+        outcomes: of the batch.
+        fresh: the places of those that were not told before.
+        conditions: what the sink itself has to tell.
+    """
+    if troubles := raised.troubles_of(outcomes, fresh):
+        database.execute(load("sink_troubles"), {"rows": as_json(troubles)})
+    known: set[str] = set()
+    if organizations := raised.organizations_of(outcomes, fresh):
+        found = database.execute(load("sink_organizations"), {"ids": organizations}).fetchall()
+        known = {str(one) for (one,) in found}
+    told = raised.alerts_of(outcomes, fresh, known)
+    lasting, over = raised.conditions_of(outcomes)
+    told += note_conditions(database, [*lasting, *conditions])
+    if over:
+        database.execute(load("sink_conditions_over"), {"ids": over})
+    if cures := raised.cures_of(outcomes):
+        database.execute(load("sink_cures"), {"rows": as_json(cures)})
+    return raised.counted(told)
