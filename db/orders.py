@@ -82,6 +82,11 @@ def note(
     connection.execute(load("order_note"), values)
 
 
+def is_known(connection: Connection, order_id: str) -> bool:
+    """Whether an order was given before."""
+    return connection.execute(load("order_known"), {"id": UUID(order_id)}).fetchone() is not None
+
+
 def came_of(
     connection: Connection, order_id: str, *, job_id: str | None = None, contact_id: str | None = None
 ) -> CameOf | None:

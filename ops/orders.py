@@ -74,13 +74,15 @@ class Orders:
         """Write an order to one job. Raises NotFound, Refused, OpsError."""
         with asking(self._url):
             place = stored.place_of(connection, job_id)
+            given_before = stored.is_known(connection, order_id)
         if place is None:
             raise NotFound(
                 f"Nothing is known of a job {job_id}; `rajada why {job_id}` says where it was looked for."
             )
         if place.key is None:
             raise Refused(f"The job {job_id} belongs to no contact: no lane has it, so no order reaches it.")
-        if place.status in ENDED:
+        # one that was given before is told again what came of it, though it has ended the job meanwhile
+        if place.status in ENDED and not given_before:
             told = ENDED[place.status].format(job=job_id)
             raise Refused(f"{action.replace('_', '-')} means nothing to job {job_id}: {told}.")
         command = self._command(order_id, action, place.organization_id, job_id, reason)
