@@ -42,6 +42,28 @@ def pause(jobs: ContactJobs, command: Command) -> bool:
     return True
 
 
+def forget(jobs: ContactJobs, contact: tuple[str, str | None], command: Command, now_ms: int) -> bool:
+    """Forget what ended jobs still tell of a contact; False: it was carried out before.
+
+    Their ids stay until their time is over, so that a late record is not run again. What has not ended needs
+    its content; how many such jobs there are is told.
+    """
+    if command.id in jobs.commands:
+        return False
+    jobs.commands[command.id] = now_ms
+    left = 0
+    for head in jobs.heads.values():
+        if head.state.ended:
+            head.job, head.origin, head.last_error = b"", None, None
+            head.hold = head.cancel = head.held = None
+            head.outcome = head.outcome and head.outcome.partition(":")[0]
+        elif head.state is not State.AWAITED:
+            left += 1
+    facts = {"command": command.id, "action": command.action, "by": command.issued_by, "jobs_left": left}
+    jobs.unsent.append(tell_command(*contact, None, now_ms, "forgotten", facts))
+    return True
+
+
 def carry_out(
     jobs: ContactJobs, contact: tuple[str, str | None], command: Command, rules: Rules, now_ms: int
 ) -> bool:

@@ -15,10 +15,11 @@ from schemas.records import Job
 from schemas.topic_names import OUTCOMES
 from streams.burial import bury
 from streams.calls import Calls
-from streams.control import carry_out, pause
+from streams.control import carry_out, forget, pause
 from streams.due import delayed_record
 from streams.execute import Executor
 from streams.heads import KEPT_MS, PAUSES, Origin, State
+from streams.identifiers import canonical_row_id
 from streams.job_book import JobBook
 from streams.job_endings import Rules
 from streams.ports import Outbox
@@ -160,8 +161,11 @@ class JobIntake:
         key = record.key or b""
         jobs = self._book.jobs(key, partition)
         organization_id, _, contact_id = key.decode(errors="replace").partition(":")
-        contact = command.organization_id or organization_id, contact_id or None
-        if not carry_out(jobs, contact, command, self._rules, now_ms):
+        # the key of a group link ends with a phone: nobody's id, and not for the trace
+        contact = command.organization_id or organization_id, canonical_row_id(contact_id)
+        if command.action == "forget":
+            forget(jobs, contact, command, now_ms)
+        elif not carry_out(jobs, contact, command, self._rules, now_ms):
             tally.refused += 1
         self._book.changed(key, partition, jobs)
         head = jobs.heads.get(command.job_id or "")

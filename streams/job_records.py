@@ -78,7 +78,7 @@ def tell(
 def tell_command(
     organization_id: str,
     contact_id: str | None,
-    job_id: str,
+    job_id: str | None,
     now_ms: int,
     outcome: str,
     facts: Mapping[str, object],
