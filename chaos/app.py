@@ -1,12 +1,12 @@
 """The worker that the transport's chaos runs hurt: it counts the records of each key in a table.
 
 Everything comes from the environment (the runner sets it): CHAOS_ID (app id and topic prefix),
-CHAOS_BOOTSTRAP, CHAOS_DIR, CHAOS_WORKER, CHAOS_PARTITIONS, CHAOS_SESSION (s), CHAOS_DELAY_MS (per batch),
-CHAOS_TABLES (0 to 2 tables, all of them count the same), CHAOS_DECODE_MS (per changelog record: makes
-recovery slow), CHAOS_STANDBY (replicas), CHAOS_SNAPSHOT (records after which local state is written; 0:
-never), CHAOS_DATA (its folder),
-CHAOS_GUARD (`0`: no lease, no fence: the audit must notice), CHAOS_JUMP (`1`: move the fetch position behind
-the consumer's back).
+CHAOS_BOOTSTRAP, CHAOS_DIR, CHAOS_WORKER, CHAOS_PARTITIONS, CHAOS_SESSION (s), CHAOS_COMMIT (s, interval),
+CHAOS_DELAY_MS (per batch), CHAOS_DECODE_MS (per changelog record: makes recovery slow),
+CHAOS_TABLES (0 to 2, all of them count the same), CHAOS_STANDBY (replicas), CHAOS_SNAPSHOT (records after
+which local state is written; 0: never), CHAOS_DATA (its folder), CHAOS_STUCK (`1`: recovery never gets on),
+CHAOS_GUARD (`0`: no lease, no fence: the audit must notice), CHAOS_JUMP (`1`: move the fetch position
+behind the consumer's back).
 
 What it processed it appends, record by record, to a file that survives kill -9.
 """
@@ -25,7 +25,17 @@ from typing import Any
 import faust
 import orjson
 
-from streams.transport import Batched, Record, Table, changelog, create_table, each_batch, producer, vital
+from streams.transport import (
+    Batched,
+    Record,
+    Table,
+    changelog,
+    create_table,
+    each_batch,
+    oversight,
+    producer,
+    vital,
+)
 
 ID = os.environ["CHAOS_ID"]
 WORKER = int(os.environ.get("CHAOS_WORKER", "0"))
@@ -56,7 +66,7 @@ app = faust.App(
     broker_session_timeout=float(os.environ.get("CHAOS_SESSION", "3")),
     broker_heartbeat_interval=1.0,
     broker_rebalance_timeout=10.0,
-    broker_commit_interval=0.5,
+    broker_commit_interval=float(os.environ.get("CHAOS_COMMIT", "0.5")),
     table_standby_replicas=STANDBY,
 )
 source = app.topic(f"{ID}.in", schema=Batched(), partitions=PARTITIONS)
@@ -85,6 +95,10 @@ for table in tables:
     table.fenced = GUARDED
 if not GUARDED:
     producer.MESSAGE_TIMEOUT = 100.0  # what lay in the queue while the process was stopped is written, too
+if os.environ.get("CHAOS_STUCK") == "1":
+    oversight.RECOVERY_PATIENCE = 5.0
+    for table in tables:
+        vars(table.local)["apply"] = lambda *_: False
 journal = os.open(FOLDER / f"processed-{WORKER}.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
 SIGNED = [("worker", b"%d" % WORKER)]
@@ -124,7 +138,7 @@ async def work(records: Sequence[Record], partition: int) -> None:
                 touched[key] = partition
         table.flush()
     if not tables:
-        app.producer.send_batch(f"{ID}.out", [(r.key, b"e", partition, SIGNED) for r in records])
+        app.producer.send_batch(f"{ID}.out", [(r.key, r.value, partition, SIGNED) for r in records])
     note(b"i", [(partition, record.offset) for record in records])
 
 

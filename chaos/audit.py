@@ -48,7 +48,7 @@ class Truth:
 class Findings:
     """The result of a run. Those of `VIOLATIONS` have to be zero."""
 
-    VIOLATIONS = ("lost", "unprocessed", "uncommitted", "zombie_writes", "wrong_keys", "crashes")
+    VIOLATIONS = ("lost", "unprocessed", "uncommitted", "ahead", "zombie_writes", "wrong_keys", "crashes")
 
     records: int = 0
     lost: int = 0
@@ -57,6 +57,8 @@ class Findings:
     """Records at or above the committed offset that no worker processed (delivery is stuck)."""
     uncommitted: int = 0
     """Offsets that were never committed (commits are stuck)."""
+    ahead: int = 0
+    """Records that a worker processed before a lower offset of their partition was processed by anybody."""
     repeated: int = 0
     """Records processed more than once: allowed, the state tells them apart."""
     zombie_writes: int = 0
@@ -182,9 +184,22 @@ def judge_deliveries(
                 findings.lost += 1
             else:
                 findings.unprocessed += 1
+    findings.ahead = _ahead(first)
     findings.repeated = sum(n - 1 for n in times.values())
     findings.uncommitted = sum(max(0, end - committed[place]) for place, end in ends.items())
     findings.details["missing"] = {place: [len(o), min(o), max(o)] for place, o in missing.items()}
+
+
+def _ahead(first: Mapping[tuple[str, int, int], float]) -> int:
+    """Processed in time order, each partition must be an unbroken sequence (these topics have no holes)."""
+    expected: dict[Place, int] = {}
+    found = 0
+    for (topic, partition, offset), _ in sorted(first.items(), key=lambda item: (item[1], item[0])):
+        place = topic, partition
+        if offset > expected.setdefault(place, 0):
+            found += 1
+        expected[place] = max(expected[place], offset + 1)
+    return found
 
 
 def judge_changelog(findings: Findings, truth: Truth, records: Iterable[Any]) -> None:

@@ -85,6 +85,20 @@ class Lab:
         for future in admin.delete_records(cut).values():
             future.result(20)
 
+    def write_changelog(self, keys: int) -> None:
+        """Make the workers' changelog and fill it, as a tool would: without tokens."""
+        create_topics(self.bootstrap, [self.changelog], PARTITIONS, {"cleanup.policy": "compact"})
+        producer = self.producer(**{"queue.buffering.max.messages": 200_000})
+        for i in range(keys):
+            producer.produce(
+                self.changelog, b'{"last":-1,"n":0,"sum":0,"worker":9}', f"filled {i}", i % PARTITIONS
+            )
+            if i % 1000 == 0:
+                producer.poll(0)
+                while len(producer) > 100_000:
+                    producer.poll(0.1)
+        producer.flush()
+
     def remake(self, topic: str) -> None:
         """Delete a topic and create it anew under its name."""
         delete_topics(self.bootstrap, [topic])
