@@ -22,7 +22,7 @@ CREATE INDEX IF NOT EXISTS tokens_organization ON rajada.tokens (organization_id
 CREATE TABLE IF NOT EXISTS rajada.whatsapp_numbers (
     organization_id uuid PRIMARY KEY,
     phone_number_id text NOT NULL CHECK (phone_number_id ~ '^[0-9]{1,32}$'),
-    access_token text NOT NULL CHECK (access_token ~ '^[!-~]{1,4096}$'),
+    access_token text NOT NULL CHECK (access_token ~ '^[!-~]+$'),
     set_by text,
     set_at timestamptz NOT NULL DEFAULT now()
 );
