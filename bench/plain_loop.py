@@ -28,12 +28,13 @@ from settings import Settings, get_settings
 from streams import topics
 from streams.agenda import MAX_DUE
 from streams.asking import question_of
-from streams.closing import freeze, sent_of
-from streams.contact import Contact, Window, encode_contact
+from streams.closing import sent_of
+from streams.contact import Contact, Window, WindowName, encode_contact
 from streams.decide import Decision, Enqueue, Stop
 from streams.decider import DatabaseDecider
 from streams.events import Event, read_event
 from streams.facts import FactReader
+from streams.freezing import freeze
 from streams.lengths import WindowLengths
 from streams.question import Question
 from streams.windows import drop, prune, take_in
@@ -62,7 +63,7 @@ class PlainLoop:
         self._settings = settings
         self._contacts: dict[bytes, Contact] = {}
         self._partitions: dict[int, Partition] = {}
-        self._taken: set[str] = set()
+        self._taken: set[WindowName] = set()
         self._dirty: dict[bytes, int] = {}
         self.stopping = False
         self._consumer = Consumer(
@@ -148,8 +149,8 @@ class PlainLoop:
             elif event.offset <= contact.offset:
                 continue
             rule = rules[event.organization_id, event.conversation_id, event.session_id]
-            what, window = take_in(contact, event, rule, self._taken, now_ms)
             partition = self._partitions[number]
+            what, window = take_in(contact, event, rule, self._taken, now_ms, newest_ms=partition.newest_ms)
             partition.newest_ms = max(partition.newest_ms, event.time_ms)
             self._dirty[key] = number
             if what == "opened" and window is not None:
@@ -173,7 +174,7 @@ class PlainLoop:
             reached = now_ms if partition.ended else min(partition.newest_ms, now_ms)
             while partition.open and len(due) < MAX_DUE and partition.open[0][3].deadline_ms < reached:
                 due.append(partition.open.popleft())
-        self._taken.update(window.id for _, _, _, window in due)
+        self._taken.update((key, window.id) for key, _, _, window in due)
         return due
 
     def _close(self, due: Sequence[Due], decisions: Sequence[Decision]) -> None:

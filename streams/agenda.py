@@ -6,11 +6,11 @@ stood then, so that a backlog is cut into the same windows as live traffic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from streams.contact import Contact, Window
+from streams.contact import Contact, Window, WindowName
 from streams.ports import Contacts, Source
 from streams.timers import Timer, Timers
 from streams.windows import Progress, closes, find, remaining_ms
@@ -34,6 +34,8 @@ class Due:
     timer: Timer
     contact: Contact
     window: Window
+    known: Sequence[tuple[str, str | None]] = ()
+    """Of its events, those that its decision found to have an outcome, each with its job."""
 
     @property
     def key(self) -> bytes:
@@ -67,8 +69,8 @@ class Agenda:
         self._timers = Timers()
         self._held: dict[int, list[_Held]] = {}
         self._newest_ms: dict[int, int] = {}
-        self.taken: set[str] = set()
-        """Ids of windows that are being decided: they take no more events and come up no second time."""
+        self.taken: set[WindowName] = set()
+        """The windows that are being decided: they take no more events and come up no second time."""
 
     def rebuild(self, partitions: Iterable[int]) -> int:
         """Forget everything, then schedule every window of these partitions; returns how many there are."""
@@ -155,12 +157,14 @@ class Agenda:
         """What a timer stands for, or None when the window has moved on."""
         contact = self._contacts.get(timer.key, timer.partition)
         window = find(contact, timer.window_id) if contact is not None else None
-        if contact is None or window is None or timer.stale(window) or window.id in self.taken:
+        if contact is None or window is None or timer.stale(window):
+            return None
+        if (timer.key, window.id) in self.taken:
             return None
         return Due(timer, contact, window)
 
     def _mark(self, found: Due, due: list[Due]) -> None:
-        self.taken.add(found.window.id)
+        self.taken.add((found.key, found.window.id))
         due.append(found)
 
     def _progress(self, partition: int) -> Progress:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streams.closing import key_parts
 from streams.contact import Window
+from streams.identifiers import key_parts
 from streams.question import AskedEvent, Question
 
 

@@ -1,7 +1,7 @@
-"""From a decision to what is written and sent: freeze, retry, job and outcome records (pure).
+"""From a frozen window to the records that it sends: its job and its outcomes (pure).
 
-A window that was decided is frozen: everything that it will ever send follows from its frozen content
-alone, so that sending it again after a crash gives the same bytes (spec/dispatch.md, steps 5 to 7).
+Everything that a window will ever send follows from its frozen content alone (`streams.freezing`), so that
+sending it again after a crash gives the same bytes (spec/dispatch.md, steps 5 to 7).
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ from typing import Final
 import msgspec
 
 from schemas import alert_texts
-from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome, RunBy
+from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
 from settings import Language
 from streams.contact import Frozen, Window, WindowEvent
-from streams.decide import Because
 from streams.events import EVENT_TYPE
-from streams.identifiers import again_source_event_id, job_id
+from streams.freezing import DEDUPLICATED, MAX_ATTEMPTS
+from streams.identifiers import again_source_event_id, key_parts
 
 KIND: Final = "inbound_turn"
-MAX_ATTEMPTS: Final = 5
-"""An event's decision that failed this often is dead (spec/dispatch.md, Failures in step 4)."""
-DEDUPLICATED: Final = "deduplicated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,104 +33,24 @@ class Sent:
     """The events' original records go to the dead letters too."""
 
 
-def key_parts(key: bytes) -> tuple[str, str]:
-    """Organization and contact of a key."""
-    organization_id, _, contact_id = key.decode().partition(":")
-    return organization_id, contact_id
+def retry_outcome(
+    key: bytes, window: Window, deduplicated: Sequence[tuple[str, str | None]], now_ms: int
+) -> Outcome | None:
+    """Tells that a window's decision failed and when it is looked at again.
 
-
-def freeze(
-    key: bytes,
-    window: Window,
-    outcome: str | None,
-    deduplicated: Sequence[tuple[str, str | None]],
-    warnings: Sequence[str],
-    now_ms: int,
-    answers: str | None = None,
-    run_by: RunBy = "lanes",
-    because: Mapping[str, Because] | None = None,
-) -> None:
-    """Fix the window's end: `outcome` is `job`, a stop's reason, or None when stop 0 took every event.
-
-    `answers` is the event whose message the job answers, `run_by` who runs it, `because` what made a stop.
+    Not of events that have an outcome already: what is done stays done. None when there are no others.
     """
-    taken_out = _take_out(window, deduplicated)
-    job = None
-    if outcome == "job":
-        first = window.events[0]
-        organization_id, _ = key_parts(key)
-        job = job_id(organization_id, first.event_id, first.replay if window.again else 0)
-    window.seq += 1
-    window.state = "frozen"
-    window.look_at_ms = 0
-    window.frozen = Frozen(
-        outcome=outcome or DEDUPLICATED,
-        status="done",
-        decided_ms=now_ms,
-        job_id=job,
-        answers=answers,
-        deduplicated=taken_out,
-        warnings=list(warnings),
-        run_by=run_by,
-        because=dict(because or {}),
-    )
-
-
-def fail(
-    window: Window,
-    error_class: str,
-    message: str,
-    deduplicated: Sequence[tuple[str, str | None]],
-    now_ms: int,
-    retry_ms: int,
-) -> bool:
-    """Spend an attempt of the window; True when that was its last and it is frozen as dead.
-
-    The count starts from what `event_log.attempts` said; the wait is flat (spec/dispatch.md, Failures).
-    """
-    window.failures += 1
-    window.seq += 1
-    window.last_error = message
-    if max(member.attempts for member in window.events) + window.failures < MAX_ATTEMPTS:
-        window.state = "retry"
-        window.look_at_ms = now_ms + retry_ms
-        return False
-    taken_out = _take_out(window, deduplicated)
-    window.state = "frozen"
-    window.look_at_ms = 0
-    window.frozen = Frozen(
-        outcome=error_class, status="dead", decided_ms=now_ms, deduplicated=taken_out, last_error=message
-    )
-    return True
-
-
-def _take_out(
-    window: Window, deduplicated: Sequence[tuple[str, str | None]]
-) -> list[tuple[WindowEvent, str | None]]:
-    """Remove the events that stop 0 found from the window; returns them with their jobs."""
-    if not deduplicated:
-        return []
-    gone = dict(deduplicated)
-    taken_out = [(member, gone[member.event_id]) for member in window.events if member.event_id in gone]
-    window.events = [member for member in window.events if member.event_id not in gone]
-    return taken_out
-
-
-def wait_for_media(window: Window, now_ms: int, recheck_ms: int) -> None:
-    """Keep the window open for a photo or audio that is being read; it still takes events (stop 8)."""
-    window.state = "media"
-    window.look_at_ms = now_ms + recheck_ms
-
-
-def retry_outcome(key: bytes, window: Window, now_ms: int) -> Outcome:
-    """Tells that a window's decision failed and when it is looked at again."""
     organization_id, contact_id = key_parts(key)
+    done = {event_id for event_id, _ in deduplicated}
+    left = [member for member in window.events if member.event_id not in done]
+    if not left:
+        return None
     return Outcome(
         organization_id=organization_id,
         contact_id=contact_id,
         at_ms=now_ms,
         stage="decide",
-        events=_event_outcomes(window, window.events, window.failures),
+        events=_event_outcomes(window, left, window.failures),
         status="pending",
         last_error=window.last_error,
         next_attempt_at_ms=window.look_at_ms,
@@ -206,7 +123,13 @@ def _event_outcomes(
 
 
 def _deduplicated(organization_id: str, contact_id: str, window: Window, frozen: Frozen) -> Outcome:
-    jobs = {member.event_id: job for member, job in frozen.deduplicated}
+    facts: dict[str, object] = {
+        "conversation_id": window.conversation_id,
+        "messages": {member.event_id: member.message_id for member, _ in frozen.deduplicated},
+        "jobs": {member.event_id: job for member, job in frozen.deduplicated},
+    }
+    if frozen.of_others:
+        facts["of_another_contact"] = frozen.of_others
     return Outcome(
         organization_id=organization_id,
         contact_id=contact_id,
@@ -215,13 +138,7 @@ def _deduplicated(organization_id: str, contact_id: str, window: Window, frozen:
         events=_event_outcomes(window, [member for member, _ in frozen.deduplicated], 0),
         status="done",
         outcome=DEDUPLICATED,
-        facts=_json(
-            {
-                "conversation_id": window.conversation_id,
-                "messages": {member.event_id: member.message_id for member, _ in frozen.deduplicated},
-                "jobs": jobs,
-            }
-        ),
+        facts=_json(facts),
     )
 
 

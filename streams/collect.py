@@ -15,7 +15,7 @@ from settings import Language
 from streams import topics
 from streams.burial import bury, graves
 from streams.closing import invalid_payload_outcome
-from streams.contact import Contact, Window
+from streams.contact import Contact, Window, WindowName
 from streams.counting import Counts
 from streams.events import COMMIT_TIME, REKEYED, Event, InvalidPayload, read_event
 from streams.ports import Contacts, Item, Lengths, Outbox, Source
@@ -58,7 +58,7 @@ class Collector:
         source: Source,
         *,
         partitions: int,
-        taken: Container[str],
+        taken: Container[WindowName],
         on_window: Callable[[bytes, int, Window], None],
         on_progress: Callable[[int, int], None],
         newest_ms: Callable[[int], int],

@@ -51,6 +51,8 @@ class Frozen(msgspec.Struct, omit_defaults=True, frozen=True):
     """Who runs the job: as the setting was when it was decided."""
     because: dict[str, str | int | bool | None] = {}
     """What made a stop, for the trace."""
+    of_others: list[str] = []
+    """Of the deduplicated: events whose id is another contact's."""
 
 
 class Window(msgspec.Struct, omit_defaults=True):
@@ -93,6 +95,10 @@ class Window(msgspec.Struct, omit_defaults=True):
     def _first_taken_out(self) -> WindowEvent:
         assert self.frozen is not None, "only stop 0 empties a window, and that freezes it"
         return self.frozen.deduplicated[0][0]
+
+
+WindowName = tuple[bytes, str]
+"""A contact's key and its window's id: one and the same event id may turn up under two contacts."""
 
 
 class Contact(msgspec.Struct, omit_defaults=True):

@@ -25,6 +25,8 @@ Because = str | int | bool | None
 class _Answer:
     deduplicated: tuple[tuple[str, str | None], ...] = ()
     """Events that leave the window since they have an outcome (stop 0), each with its job if known."""
+    of_others: tuple[str, ...] = ()
+    """Of those, the events whose id is another contact's: what is known of the id is not about them."""
     warnings: tuple[str, ...] = ()
     """What the decision went on without: `followup_unreadable`, `eligibility_unreadable`,
     `media_wait_ceiling_passed`, `starving_conversation`."""
@@ -84,21 +86,32 @@ SUPERSEDED: Final = "superseded_by_newer_inbound"
 
 def decide(question: Question, facts: Facts, rules: Rules) -> Decision:
     """The decision on one window; total: any question with any facts gives one, nothing is raised."""
-    known = {} if question.again else facts.known
-    gone = tuple(
-        (event.event_id, known[event.event_id]) for event in question.events if event.event_id in known
-    )
-    events = (
-        tuple(event for event in question.events if event.event_id not in known) if gone else question.events
-    )
+    gone, of_others, events = _stop_0(question, facts)
     if not events:
-        return Emptied(deduplicated=gone)
+        return Emptied(deduplicated=gone, of_others=of_others)
     asked = _Asked(question, events, facts, rules, [])
+    decision: Stop | WaitForMedia | Fail | Enqueue | None = None
     for stop in _STOPS:
         decision = stop(asked)
         if decision is not None:
-            return replace(decision, deduplicated=gone, warnings=tuple(asked.warnings))
-    return Enqueue(_answered(asked), deduplicated=gone, warnings=tuple(asked.warnings))
+            break
+    else:
+        decision = Enqueue(_answered(asked))
+    return replace(decision, deduplicated=gone, of_others=of_others, warnings=tuple(asked.warnings))
+
+
+def _stop_0(
+    question: Question, facts: Facts
+) -> tuple[tuple[tuple[str, str | None], ...], tuple[str, ...], tuple[AskedEvent, ...]]:
+    """The events that leave the window, each with its job; those of them that are another's; the rest."""
+    known = dict(facts.of_others) if question.again else {**facts.known, **facts.of_others}
+    if not known:
+        return (), (), question.events
+    gone = tuple(
+        (event.event_id, known[event.event_id]) for event in question.events if event.event_id in known
+    )
+    of_others = tuple(event_id for event_id, _ in gone if event_id in facts.of_others)
+    return gone, of_others, tuple(event for event in question.events if event.event_id not in known)
 
 
 # -- the stops

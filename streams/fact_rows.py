@@ -6,6 +6,7 @@ The columns are those that `db/queries/decide_*.sql` name at their head, in that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -51,23 +52,35 @@ def serving_by_session(
     }
 
 
-Known = dict[tuple[str, str], str | None]
-"""Organization and event that has an outcome → the job that has it, where one does."""
+@dataclass(slots=True)
+class KnownEvent:
+    """What the database has of an event: an outcome, or a row that belongs to another contact."""
+
+    job_id: str | None = None
+    contact_id: str | None = None
+    """Whose event it is, where that is known."""
+    done: bool = False
+
+
+Known = dict[tuple[str, str], KnownEvent]
+"""By organization and event."""
 
 
 def known_events(rows: Sequence[Row | Exception]) -> Known:
-    """The events with an outcome, which stand with the first window that each statement was asked for.
+    """The known events, which stand with the first window that each statement was asked for.
 
     Of several rows that tell of an event the first with a job counts: `event_log` knows to which job it was
-    moved, then comes the job made for it, then those that took it in.
+    moved, then comes the job made for it, then those that took it in. So it is with the contact.
     """
     known: Known = {}
     for row in rows:
         if isinstance(row, Exception) or row[12] is None:
             continue
-        for organization_id, event_id, job_id in zip(row[11], row[12], row[13], strict=True):
-            if known.get((organization_id, event_id)) is None:
-                known[organization_id, event_id] = job_id
+        for organization_id, event_id, job_id, contact_id, done in zip(*row[11:16], strict=True):
+            found = known.setdefault((organization_id, event_id), KnownEvent())
+            found.job_id = found.job_id or job_id
+            found.contact_id = found.contact_id or contact_id
+            found.done = found.done or done
     return known
 
 
@@ -92,10 +105,9 @@ def facts_of(
         latest_message_id,
         unread_media_created_ms,
         contact_found,
-        _,
-        _,
-        _,
+        *_,
     ) = row
+    of_window = _known_of(question, known) if known else {}
     return Facts(
         now_ms,
         organization_status,
@@ -106,13 +118,18 @@ def facts_of(
         latest_message_id,
         unread_media_created_ms,
         contact_found,
-        _known_of(question, known) if known else {},
+        {event_id: one.job_id for event_id, one in of_window.items() if one.done},
         followup,
         eligibility,
+        {
+            event_id: one.job_id
+            for event_id, one in of_window.items()
+            if one.contact_id not in (None, question.contact_id)
+        },
     )
 
 
-def _known_of(question: Question, known: Known) -> dict[str, str | None]:
+def _known_of(question: Question, known: Known) -> dict[str, KnownEvent]:
     organization_id = question.organization_id
     return {
         event.event_id: known[organization_id, event.event_id]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Container, Iterable
-from typing import Final, assert_never
+from typing import Final
 
 import structlog
 
@@ -22,10 +22,12 @@ from streams import topics
 from streams.agenda import Agenda, Clocks, Due
 from streams.asking import question_of
 from streams.burial import graves
-from streams.closing import fail, freeze, retry_outcome, sent_of, wait_for_media
-from streams.contact import Window
+from streams.claims import Claims
+from streams.closing import retry_outcome, sent_of
+from streams.contact import Window, WindowName
 from streams.counting import Tally
-from streams.decide import SUPERSEDED, Decision, Emptied, Enqueue, Fail, LookAgain, Stop, WaitForMedia
+from streams.decide import Decision, Enqueue, Fail, LookAgain, WaitForMedia
+from streams.freezing import apply_decision
 from streams.ports import Contacts, Decider, Item, Outbox, Source, Undertaker
 from streams.question import DatabaseAway, Question
 from streams.windows import drop, prune
@@ -35,6 +37,9 @@ log = structlog.get_logger(__name__)
 HELD_LOOK_S: Final = 0.02
 """How often windows are looked at that are due by the clock but wait for the log."""
 LONGEST_BACKOFF_S: Final = 30.0
+CLAIMED_LOOK_S: Final = 1.0
+"""How soon a window is looked at again one of whose event ids another contact just had: then the sink has
+told the database, and the decision says so."""
 
 
 class Flusher:
@@ -69,6 +74,7 @@ class Flusher:
         self._written_below = written_below
         self._on_state = on_state
         self._agenda = Agenda(contacts, source, clocks, written_below)
+        self._claims = Claims()
         self._term = 0
         """Rises whenever the owned partitions change: what was read before is void then."""
         self._backoff_s = 0.0
@@ -80,7 +86,7 @@ class Flusher:
         self.tally = Tally()
 
     @property
-    def taken(self) -> Container[str]:
+    def taken(self) -> Container[WindowName]:
         """Ids of windows that are being decided: they take no more events."""
         return self._agenda.taken
 
@@ -107,6 +113,7 @@ class Flusher:
     def own(self, partitions: Iterable[int]) -> None:
         """These partitions, all that we own, are recovered: their windows are ours to close."""
         self._term += 1
+        self._claims.clear()
         self.tally.own(self._agenda.rebuild(partitions))
         self._wake.set()
 
@@ -170,14 +177,7 @@ class Flusher:
                 self._database_answered()
             if term != self._term or decisions is None:
                 return
-            for one, decision in zip(undecided, decisions, strict=True):
-                self._apply(one, decision)
-            # those that could not be read are on the agenda again, unchanged
-            undecided = [
-                one
-                for one, decision in zip(undecided, decisions, strict=True)
-                if not isinstance(decision, LookAgain)
-            ]
+            undecided = self._apply(undecided, decisions)
         self.tally.cycles += 1
         frozen = [one for one in due if one.window.state == "frozen"]
         retried = [one for one in undecided if one.window.state == "retry"]
@@ -186,10 +186,9 @@ class Flusher:
         if frozen or retried:
             await self._source.fence()
             await self._send(frozen, retried)
-        if term == self._term:
-            for one in undecided:
-                if one.window.state in ("media", "retry"):
-                    self._agenda.schedule(one.key, one.partition, one.window)
+        for one in undecided if term == self._term else ():
+            if one.window.state in ("media", "retry"):
+                self._agenda.schedule(one.key, one.partition, one.window)
 
     async def _decide(self, undecided: list[Due]) -> list[Decision] | None:
         """The decisions; None when the partitions went meanwhile: the next owner asks anew."""
@@ -211,33 +210,40 @@ class Flusher:
             max_wait_ms=self._max_wait_ms,
         )
 
-    def _apply(self, due: Due, decision: Decision) -> None:
-        """Write a decision into the contact's record."""
-        window, contact, now_ms = due.window, due.contact, self._clocks.wall_ms()
-        conversation_id, gone = window.conversation_id, decision.deduplicated
-        match decision:
-            case Enqueue(answers=answers):
-                contact.superseded.pop(conversation_id, None)
-                freeze(due.key, window, "job", gone, decision.warnings, now_ms, answers, self._run_by)
-            case Stop(reason=reason, because=because):
-                if reason == SUPERSEDED:
-                    contact.superseded.setdefault(conversation_id, now_ms)
-                freeze(due.key, window, reason, gone, decision.warnings, now_ms, because=because)
-            case Emptied():
-                freeze(due.key, window, None, gone, decision.warnings, now_ms)
-            case WaitForMedia(recheck_in_ms=recheck_ms):
-                wait_for_media(window, now_ms, recheck_ms)
+    def _apply(self, undecided: list[Due], decisions: list[Decision]) -> list[Due]:
+        """Write decisions into their contacts; returns whose window changed, the others are put back."""
+        changed, now_ms = [], self._clocks.wall_ms()
+        for due, decision in zip(undecided, decisions, strict=True):
+            key, window = due.key, due.window
+            if isinstance(decision, LookAgain):
+                self._agenda.put_back([due], decision.in_ms / 1000)
+                continue
+            if isinstance(decision, Enqueue) and not self._claim(due, decision):
+                log.warning("event_id_used_twice", window=window.id)
+                self._agenda.put_back([due], CLAIMED_LOOK_S)
+                continue
+            due.known = decision.deduplicated
+            apply_decision(
+                key, due.contact, window, decision, now_ms, retry_ms=self._retry_delay_ms, run_by=self._run_by
+            )
+            if isinstance(decision, WaitForMedia):
                 self.tally.media_waits += 1
-            case Fail(error_class=error_class, message=message):
-                died = fail(window, error_class, message, gone, now_ms, self._retry_delay_ms)
+            elif isinstance(decision, Fail):
                 self.tally.failures += 1
-                log.warning("decision_failed", window=window.id, error=error_class, dead=died)
-            case LookAgain(in_ms=in_ms):
-                self._agenda.put_back([due], in_ms / 1000)
-                return
-            case _ as never:
-                assert_never(never)
-        self._contacts.put(due.key, contact, due.partition)
+                died = window.state == "frozen"
+                log.warning("decision_failed", window=window.id, error=decision.error_class, dead=died)
+            self._contacts.put(key, due.contact, due.partition)
+            changed.append(due)
+        return changed
+
+    def _claim(self, due: Due, decision: Enqueue) -> bool:
+        """Whether no other contact has one of the window's ids; they are this one's from now on."""
+        gone = {event_id for event_id, _ in decision.deduplicated}
+        left = [member.event_id for member in due.window.events if member.event_id not in gone]
+        if self._claims.of_others(due.key, left):
+            return False
+        self._claims.note(due.key, due.partition, left)
+        return True
 
     async def _send(self, frozen: list[Due], retried: list[Due]) -> None:
         """Send what frozen windows hold, wait until it is durable, forget the windows."""
@@ -255,20 +261,26 @@ class Flusher:
             if sent.dead:
                 letters += await self._undertaker.letters(one.key, one.partition, one.window)
         for one in retried:
-            outcome = retry_outcome(one.key, one.window, now_ms)
-            outcomes.append((one.key, encode_outcome(outcome), one.partition, None))
+            outcome = retry_outcome(one.key, one.window, one.known, now_ms)
+            if outcome is not None:
+                outcomes.append((one.key, encode_outcome(outcome), one.partition, None))
         sends: list[Awaitable[dict[int, int]]] = []
         sends += [self._outbox.send(topic, buried) for topic, buried in graves(letters).items()]
         if jobs:
             sends.append(self._outbox.send(topics.JOBS, jobs))
         highest, *_ = await asyncio.gather(self._outbox.send(topics.OUTCOMES, outcomes), *sends)
         for one in frozen:
-            drop(one.contact, one.window, highest.get(one.partition, -1), now_ms)
+            told_at = highest.get(one.partition, -1)
+            if one.window.frozen is not None and one.window.frozen.job_id is not None:
+                ids = [member.event_id for member in one.window.events]
+                self._claims.note(one.key, one.partition, ids, told_at)
+            drop(one.contact, one.window, told_at, now_ms)
             self.tally.close(one.window)
             prune(one.contact, self._written_below(one.partition), now_ms)
             self._contacts.put(one.key, one.contact, one.partition)
         if frozen:
             self._contacts.flush()
+        self._claims.forget_written(self._written_below)
 
     # -- the database away
 

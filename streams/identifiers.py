@@ -81,3 +81,9 @@ def again_source_event_id(event_id: str, replay: int) -> str:
     `event_id` is not a UUID.
     """
     return str(uuid5(UUID(event_id), str(replay)))
+
+
+def key_parts(key: bytes) -> tuple[str, str]:
+    """Organization and contact of a key."""
+    organization_id, _, contact_id = key.decode().partition(":")
+    return organization_id, contact_id

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -83,6 +83,9 @@ class Facts:
     followup: FollowupFacts | Unreadable
     eligibility: EligibilityFacts | Unreadable | None
     """None: the conversation has no contact or session to look at, so there is no verdict (b067)."""
+    of_others: Mapping[str, str | None] = field(default_factory=dict)
+    """Events whose id belongs to another contact of the organization, each with its job, where there is one.
+    Somebody produced them by hand with an id that was taken."""
 
 
 @dataclass(frozen=True, slots=True)

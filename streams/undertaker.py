@@ -17,9 +17,10 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from schemas.dead import Cause, Header, dead_headers
 from settings import RajadaError
-from streams.closing import MAX_ATTEMPTS, key_parts
 from streams.contact import Window, WindowEvent
 from streams.events import COMMIT_TIME, EVENT_TYPE, REPLAY, Event, read_event
+from streams.freezing import MAX_ATTEMPTS
+from streams.identifiers import key_parts
 from streams.ports import Item
 
 log = structlog.get_logger(__name__)

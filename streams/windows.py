@@ -10,7 +10,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Literal
 
-from streams.contact import Contact, Window, WindowEvent, identity
+from streams.contact import Contact, Window, WindowEvent, WindowName, identity
 from streams.events import Event
 from streams.media import CEILING_MS
 
@@ -38,7 +38,7 @@ def take_in(
     contact: Contact,
     event: Event,
     rule: WindowRule,
-    taken: Container[str],
+    taken: Container[WindowName],
     now_ms: int,
     outcomes_end: int = 0,
     newest_ms: int = 0,
@@ -102,7 +102,9 @@ def _holds(contact: Contact, event: Event) -> bool:
     return False
 
 
-def _window_for(contact: Contact, event: Event, taken: Container[str], newest_ms: int) -> Window | None:
+def _window_for(
+    contact: Contact, event: Event, taken: Container[WindowName], newest_ms: int
+) -> Window | None:
     """The oldest window of the event's conversation that still takes it."""
     if event.again:
         return None
@@ -115,7 +117,7 @@ def _window_for(contact: Contact, event: Event, taken: Container[str], newest_ms
             and window.length_ms > 0
             and len(window.events) < window.max_events
             and not window.again
-            and window.id not in taken
+            and (event.key, window.id) not in taken
         ):
             return window
     return None

@@ -3,7 +3,9 @@
 --   events text[]: the ids of all events of all windows.
 -- Row: n, now_ms, organization_status, dispatch_mode, conversation_found, is_group, agent_can_execute,
 --   assisted, latest_message_id, unread_media_created_ms, contact_found, known_organizations text[],
---   known_events text[], known_jobs text[].
+--   known_events text[], known_jobs text[], known_contacts text[], known_done bool[].
+-- Known are events that have an outcome, and those whose row in the log belongs to another contact than the
+-- window's: an id that somebody used twice. The contact is that of the row, or of the job.
 -- agent_can_execute and assisted stand with the first window of each organization and session, the known
 -- events of all windows with the first window, null with the others: spreading them is quicker there than
 -- joins here.
@@ -20,14 +22,14 @@ WITH asked AS MATERIALIZED (
 -- Stop 0: jobs that name one of the batch's events in their payload, found by few scans of the index, each
 -- for a hundred events: a scan takes quadratic time in its ids, and one an event would start too often.
 naming_jobs AS MATERIALIZED (
-    SELECT j.id, j.organization_id, j.event_ids
+    SELECT j.id, j.organization_id, j.contact_id, j.event_ids
     FROM (
         SELECT array_agg(e.event_id) AS events
         FROM unnest(%(events)s::text[]) WITH ORDINALITY AS e (event_id, place)
         GROUP BY e.place / 100
     ) part
     CROSS JOIN LATERAL (
-        SELECT id, organization_id, payload -> 'event_ids' AS event_ids
+        SELECT id, organization_id, contact_id, payload -> 'event_ids' AS event_ids
         FROM job_queue
         WHERE payload -> 'event_ids' ?| part.events
     ) j
@@ -36,17 +38,27 @@ known AS (
     SELECT
         array_agg(d.organization_id::text ORDER BY d.rank, d.job_id) AS organizations,
         array_agg(d.event_id ORDER BY d.rank, d.job_id) AS events,
-        array_agg(d.job_id::text ORDER BY d.rank, d.job_id) AS jobs
+        array_agg(d.job_id::text ORDER BY d.rank, d.job_id) AS jobs,
+        array_agg(d.contact_id ORDER BY d.rank, d.job_id) AS contacts,
+        array_agg(d.done ORDER BY d.rank, d.job_id) AS done
     FROM (
-        SELECT 1 AS rank, l.organization_id, l.id::text AS event_id, l.job_id
+        SELECT 1 AS rank, l.organization_id, l.id::text AS event_id, l.job_id,
+            -- an event whose row names no contact has its own id in the key
+            nullif(split_part(l.partition_key, ':', 2), l.id::text) AS contact_id,
+            l.status = 'done' AS done
         FROM event_log l
-        WHERE l.id = ANY (%(events)s::text[]::uuid[]) AND l.status = 'done'
+        JOIN unnest(%(events)s::text[], %(message_windows)s::integer[]) AS e (event_id, n)
+            ON l.id = e.event_id::uuid
+        WHERE l.status = 'done'
+           OR l.partition_key <> concat_ws(
+               ':', (%(organizations)s::uuid[])[e.n], (%(contacts)s::uuid[])[e.n]
+           ) AND l.event_type::text = 'ai_agent.dispatch_requested'
         UNION ALL
-        SELECT 2, j.organization_id, j.source_event_id::text, j.id
+        SELECT 2, j.organization_id, j.source_event_id::text, j.id, j.contact_id::text, true
         FROM job_queue j
         WHERE j.source_event_id = ANY (%(events)s::text[]::uuid[])
         UNION ALL
-        SELECT 3, j.organization_id, named.event_id, j.id
+        SELECT 3, j.organization_id, named.event_id, j.id, j.contact_id::text, true
         FROM naming_jobs j
         CROSS JOIN LATERAL jsonb_array_elements_text(
             CASE jsonb_typeof(j.event_ids) WHEN 'array' THEN j.event_ids ELSE '[]' END
@@ -67,7 +79,9 @@ SELECT
     p.id IS NOT NULL AS contact_found,
     k.organizations AS known_organizations,
     k.events AS known_events,
-    k.jobs AS known_jobs
+    k.jobs AS known_jobs,
+    k.contacts AS known_contacts,
+    k.done AS known_done
 FROM asked a
 LEFT JOIN LATERAL (
     SELECT status, settings FROM organizations WHERE id = a.organization_id LIMIT 1

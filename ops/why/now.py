@@ -10,8 +10,8 @@ import msgspec
 from ops.moments import clock, day, local, span
 from ops.reasons import STATES, reason
 from ops.why.evidence import EventRow, JobRow, Live, SweptRow
-from streams.closing import MAX_ATTEMPTS
 from streams.contact import Contact, Window
+from streams.freezing import MAX_ATTEMPTS
 from streams.media import CEILING_MS
 from streams.sweep import CONSUMER
 

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Final, Literal
-
-import msgspec
+from typing import Final
 
 from ops.moments import clock, local, span
-from ops.reasons import STATES, WARNINGS, reason
+from ops.reasons import WARNINGS, reason
 from ops.why.evidence import EventRow, Evidence, Letter, SweptRow, TraceRow
-from streams.closing import MAX_ATTEMPTS
-
-Level = Literal["begin", "info", "good", "stop", "warn", "dead"]
-
-
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened."""
-
-    at_ms: int
-    what: str
-    """A name for programs: arrived, window_opened, decided, failed, swept, dead_letter, job."""
-    title: str
-    level: Level = "info"
-    details: Sequence[str] = ()
-    events: Sequence[str] = ()
-    """The events it happened to, where a story is of several."""
-    outcome: str | None = None
+from ops.why.job_steps import alert_step, job_step, moved_step, order_step
+from ops.why.step import Level, Step, milliseconds
+from streams.freezing import MAX_ATTEMPTS
 
 
 def steps_of(evidence: Evidence) -> list[Step]:
@@ -37,18 +20,28 @@ def steps_of(evidence: Evidence) -> list[Step]:
         *(step for row in evidence.swept for step in _swept(row)),
         *_traced(evidence.trace, {job.id: job.events for job in evidence.jobs}),
         *(_letter(letter) for letter in evidence.letters),
+        *map(order_step, evidence.orders),
+        *map(alert_step, evidence.alerts),
     ]
     steps.sort(key=lambda step: (step.at_ms, _ORDER.get(step.what, 9)))
     return steps
 
 
-_ORDER: Final = {"arrived": 0, "window_opened": 1, "swept": 2, "failed": 3, "decided": 4, "job": 5}
+_ORDER: Final = {
+    "arrived": 0,
+    "window_opened": 1,
+    "swept": 2,
+    "failed": 3,
+    "decided": 4,
+    "order": 5,
+    "job": 6,
+}
 """Of what happened in the same millisecond."""
 
 
 def _arrived(row: EventRow, *, several: bool) -> Step:
     return Step(
-        at_ms=_ms(row.created_at),
+        at_ms=milliseconds(row.created_at),
         what="arrived",
         title="written to the event log",
         level="begin",
@@ -58,7 +51,7 @@ def _arrived(row: EventRow, *, several: bool) -> Step:
 
 
 def _swept(row: SweptRow) -> Iterable[Step]:
-    first, last = _ms(row.first_swept_at), _ms(row.last_swept_at)
+    first, last = milliseconds(row.first_swept_at), milliseconds(row.last_swept_at)
     title = "published again by the sweep: it was pending for too long"
     yield Step(at_ms=first, what="swept", title=title, level="warn", events=[row.event_id])
     if row.sweeps > 1:
@@ -97,7 +90,10 @@ def _traced(rows: Sequence[TraceRow], sizes: Mapping[str, int]) -> Iterable[Step
             if row.stage != "decide" or not any(
                 other.event_id and other.job_id == row.job_id for other in rows
             ):
-                yield _job_step(row)
+                yield job_step(row)
+            continue
+        if row.stage == "execute" and row.outcome == "job":
+            yield moved_step(alike)
             continue
         window = _window_step(alike)
         if window is not None and (window.at_ms, window.title) not in opened:
@@ -121,7 +117,7 @@ def _window_step(rows: Sequence[TraceRow]) -> Step | None:
 
 def _event_step(rows: Sequence[TraceRow], messages: int) -> Step:
     row, facts = rows[0], rows[0].facts or {}
-    events, at_ms = _events(rows), _ms(row.at)
+    events, at_ms = _events(rows), milliseconds(row.at)
     details = [f"replay {row.replay}"] if row.replay else []
     attempts = facts.get("attempts")
     if row.status == "pending":
@@ -161,7 +157,7 @@ def _facts(row: TraceRow, facts: Mapping[str, object]) -> list[str]:
     told: list[str] = []
     deadline = facts.get("deadline_ms")
     if isinstance(deadline, int) and row.stage == "decide":
-        late = _ms(row.at) - deadline
+        late = milliseconds(row.at) - deadline
         told.append(
             f"{span(late)} after the window's end" if late >= 0 else "before the window's end: it was full"
         )
@@ -174,35 +170,15 @@ def _facts(row: TraceRow, facts: Mapping[str, object]) -> list[str]:
     jobs = facts.get("jobs")
     if isinstance(jobs, dict) and row.event_id in jobs and jobs[row.event_id]:
         told.append(f"its job is {jobs[row.event_id]}")
+    others = facts.get("of_another_contact")
+    if isinstance(others, list) and row.event_id in others:
+        told.append("the event's id is another contact's: who wrote it by hand used one that was taken")
     if row.outcome == "job" and row.job_id:
         told.append(f"job {row.job_id}")
     for name in ("what", "last_error"):
         if facts.get(name):
             told.append(str(facts[name]))
     return told
-
-
-def _job_step(row: TraceRow) -> Step:
-    facts = row.facts or {}
-    status, attempts, details = row.status or "", facts.get("attempts"), [f"job {row.job_id}"]
-    level: Level = "good" if status == "done" else "dead" if status == "dead" else "info"
-    if row.stage == "decide" and status == "pending":
-        title = "the job is made"
-    elif status == "pending":
-        title, level = f"attempt {attempts} failed, the job is tried again", "warn"
-    elif status == "running":
-        title = f"attempt {attempts} begins"
-    else:
-        title = f"the job {STATES.get(status, status)}"
-        if row.outcome and row.outcome != status:
-            details.append(reason(row.outcome).title)
-            level = "stop" if level == "info" else level
-    if facts.get("last_error"):
-        details.append(str(facts["last_error"]))
-    next_ms = facts.get("next_attempt_at_ms")
-    if isinstance(next_ms, int) and status == "pending":
-        details.append(f"again at {clock(local(next_ms))}")
-    return Step(at_ms=_ms(row.at), what="job", title=title, level=level, details=details, outcome=row.outcome)
 
 
 def _advice(name: str) -> list[str]:
@@ -233,7 +209,3 @@ def _count(number: int, noun: str) -> str:
 def _ordinal(number: int) -> str:
     ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
-
-
-def _ms(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)

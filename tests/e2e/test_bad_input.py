@@ -9,9 +9,10 @@ from uuid import uuid4
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka import Message as Record
 
-from ops.clinic import Clinic, Connection, Message
+from ops.clinic import Clinic, Connection, Message, Patient
 from schemas.codec import encode_event
 from tests.e2e.conftest import MakeProcesses
+from tests.e2e.topic_reading import murmur2_producer
 from tests.e2e.waiting import until, value
 
 
@@ -117,4 +118,56 @@ def test_each_kind_of_bad_record_has_its_outcome_and_the_worker_lives(
     )
     (written,) = clinic.write(connection, [Message(ana)])
     until(lambda: value(connection, "SELECT status FROM event_log WHERE id = %s", written.event_id) == "done")
+    assert set(running.alive()) == {"relay", "worker", "sink"}
+
+
+def test_an_event_id_used_under_two_contacts_is_one_job_and_the_second_is_told(
+    processes: MakeProcesses, connection: Connection, kafka: str, prefix: str
+) -> None:
+    """Made by hand, at once and later; and a copy under another contact of an event that is in the log."""
+    running = processes()
+    running.start()
+    clinic = Clinic.found(connection, debounce_ms=1_000)
+    ana, bia, caio = clinic.register(connection, ["Ana", "Bia", "Caio"])
+    producer = murmur2_producer(kafka)
+
+    def produce(event_id: str, patient: Patient) -> None:
+        payload = {
+            "conversation_id": patient.conversation_id,
+            "contact_id": patient.contact_id,
+            "channel_session_id": clinic.session_id,
+            "inbound_message_id": str(uuid4()),
+        }
+        row = {
+            "id": event_id,
+            "organization_id": clinic.organization_id,
+            "event_type": "ai_agent.dispatch_requested",
+            "payload": payload,
+        }
+        key = f"{clinic.organization_id}:{patient.contact_id}"
+        producer.produce(f"{prefix}ai_agent.dispatch_requested", key=key, value=json.dumps(row))
+        assert producer.flush(10) == 0
+
+    told = (
+        "SELECT count(*) FROM rajada.trace WHERE event_id = %s AND contact_id = %s"
+        " AND outcome = 'deduplicated' AND facts -> 'of_another_contact' ? event_id::text"
+    )
+    contacts = "SELECT contact_id::text FROM job_queue WHERE source_event_id = %s"
+
+    twice = str(uuid4())
+    produce(twice, ana)
+    produce(twice, bia)
+    until(lambda: value(connection, contacts, twice) is not None)
+    winner = value(connection, contacts, twice)
+    second = bia if winner == ana.contact_id else ana
+    until(lambda: value(connection, told, twice, second.contact_id) == 1)
+    produce(twice, caio)
+    until(lambda: value(connection, told, twice, caio.contact_id) == 1)
+    assert "another contact's" in running.rajada("why", twice).stdout
+
+    (written,) = clinic.write(connection, [Message(ana)])
+    produce(written.event_id, bia)
+    until(lambda: value(connection, told, written.event_id, bia.contact_id) == 1)
+    until(lambda: value(connection, contacts, written.event_id) == ana.contact_id)
+    assert value(connection, "SELECT count(*) FROM job_queue") == 2
     assert set(running.alive()) == {"relay", "worker", "sink"}

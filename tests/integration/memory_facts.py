@@ -49,7 +49,12 @@ class _Reader:
             latest_message_id=self.latest_message_id(),
             unread_media_created_ms=self.unread_media(),
             contact_found=self.by_id("contacts", self.question.contact_id) is not None,
-            known=self.known(),
+            known={event_id: job for event_id, (job, _, done) in self.told_before().items() if done},
+            of_others={
+                event_id: job
+                for event_id, (job, contact_id, _) in self.told_before().items()
+                if contact_id not in (None, self.question.contact_id)
+            },
             followup=self.followup(conversation),
             eligibility=self.eligibility(conversation),
         )
@@ -116,23 +121,34 @@ class _Reader:
 
     # -- stop 0
 
-    def known(self) -> dict[str, str | None]:
-        known: dict[str, str | None] = {}
+    def told_before(self) -> dict[str, tuple[str | None, str | None, bool]]:
+        """Event → its job, whose it is, and whether it has an outcome: of what anybody told of it before."""
+        told: dict[str, tuple[str | None, str | None, bool]] = {}
         for event in self.question.events:
-            done = [
-                row
-                for row in self.rows("event_log")
-                if row["id"] == event.event_id and row.get("status") == "done"
-            ]
-            told = [_text(row.get("job_id")) for row in done]
-            told += self.jobs(lambda job: job.get("source_event_id") == event.event_id)  # noqa: B023
-            told += self.jobs(lambda job: event.event_id in _named(job))  # noqa: B023
-            if told:
-                known[event.event_id] = next((job for job in told if job is not None), None)
-        return known
+            key = f"{self.organization_id}:{self.question.contact_id}"
+            rows: list[tuple[str | None, str | None, bool]] = []
+            for row in self.rows("event_log"):
+                in_key = _text(row.get("partition_key"))
+                done, another = row.get("status") == "done", in_key is not None and in_key != key
+                if row["id"] == event.event_id and (done or another):
+                    contact_id = in_key.partition(":")[2] if in_key else None
+                    of = None if contact_id == event.event_id else contact_id
+                    rows.append((_text(row.get("job_id")), of, done))
+            rows += self.jobs(lambda job: job.get("source_event_id") == event.event_id)  # noqa: B023
+            rows += self.jobs(lambda job: event.event_id in _named(job))  # noqa: B023
+            if rows:
+                told[event.event_id] = (
+                    next((job for job, _, _ in rows if job is not None), None),
+                    next((contact_id for _, contact_id, _ in rows if contact_id is not None), None),
+                    any(done for _, _, done in rows),
+                )
+        return told
 
-    def jobs(self, of_event: Callable[[Row], bool]) -> list[str]:
-        return sorted(str(job["id"]) for job in self.rows("job_queue") if of_event(job))
+    def jobs(self, of_event: Callable[[Row], bool]) -> list[tuple[str | None, str | None, bool]]:
+        found = sorted(
+            (str(job["id"]), _text(job.get("contact_id"))) for job in self.rows("job_queue") if of_event(job)
+        )
+        return [(job_id, contact_id, True) for job_id, contact_id in found]
 
     # -- stop 6
 

@@ -24,11 +24,12 @@ from settings import Settings
 from sinks.alerts import raise_alerts
 from sinks.raised import alerts_of
 from streams.asking import question_of
-from streams.closing import fail, sent_of
+from streams.closing import sent_of
 from streams.contact import Contact, Window
 from streams.decide import CONTACT_MISSING, Decision, Enqueue, Fail, decide
 from streams.events import Event, InvalidPayload, read_event
 from streams.facts import FactReader
+from streams.freezing import fail
 from streams.lengths import WindowLengths
 from streams.question import Facts, Question, Rules
 from streams.windows import WindowRule, take_in

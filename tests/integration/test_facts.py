@@ -198,6 +198,45 @@ async def test_a_row_that_breaks_the_facts_costs_only_its_window(crm: str, rows:
     assert all(_facts(one).contact_found for one in read[:ODD])
 
 
+@pytest.mark.parametrize("status", ["pending", "done"])
+async def test_an_event_id_that_is_another_contacts_is_known_as_such(
+    crm: str, rows: Connection, status: str
+) -> None:
+    """Its row in the log says whose it is; the same row is no obstacle for the contact itself."""
+    asked = _questions()
+    taken = asked[0].events[0].event_id
+    payload = f'{{"contact_id": "{asked[1].contact_id}"}}'
+    rows.execute(
+        "INSERT INTO event_log (id, organization_id, event_type, payload, status)"
+        " VALUES (%s, %s, 'ai_agent.dispatch_requested', %s, %s)",
+        [taken, asked[0].organization_id, payload, status],
+    )
+    key = f"{asked[1].organization_id}:{asked[1].contact_id}"
+    rows.execute("UPDATE event_log SET partition_key = %s WHERE id = %s", [key, taken])
+    async with pool_on(crm) as pool:
+        read = await FactReader(pool).read([*asked, replace(asked[1], events=asked[0].events)])
+    assert isinstance(read[0], Facts) and isinstance(read[-1], Facts)
+    assert read[0].of_others == {taken: None}
+    assert read[-1].of_others == {}
+    assert read[0].known == read[-1].known == ({taken: None} if status == "done" else {})
+
+
+async def test_an_event_that_another_contacts_job_names_is_that_contacts(crm: str, rows: Connection) -> None:
+    asked = _questions()
+    taken, job = asked[0].events[0].event_id, uid("job")
+    rows.execute(
+        "INSERT INTO job_queue (id, organization_id, contact_id, kind, source_event_id)"
+        " VALUES (%s, %s, %s, 'inbound_turn', %s)",
+        [job, asked[0].organization_id, asked[1].contact_id, taken],
+    )
+    async with pool_on(crm) as pool:
+        read = await FactReader(pool).read([asked[0], replace(asked[1], events=asked[0].events)])
+    assert [(one.known, one.of_others) for one in read if isinstance(one, Facts)] == [
+        ({taken: job}, {taken: job}),
+        ({taken: job}, {}),
+    ]
+
+
 @pytest.mark.parametrize("odd_id", ["abc", "", "{", "x,y", uid("e0") + "," + uid("e1"), "'"])
 async def test_an_id_that_is_none_breaks_only_its_window(crm: str, odd_id: str) -> None:
     questions = _questions()

@@ -177,6 +177,16 @@ def test_b110_an_event_with_an_outcome_leaves_and_keeps_its_job() -> None:
     assert decision == Enqueue("event-3", deduplicated=(("event-1", "job-7"), ("event-2", None)))
 
 
+def test_an_event_whose_id_is_another_contacts_leaves_and_is_told() -> None:
+    """Whatever is known of the id is not about this message, and `--again` doesn't make it so."""
+    facts = replace(FINE, known={"event-1": "job-7"}, of_others={"event-2": "job-8", "event-1": "job-7"})
+    gone = (("event-1", "job-7"), ("event-2", "job-8"))
+    for question in (QUESTION, replace(QUESTION, again=True)):
+        assert decide(question, facts, RULES) == Enqueue(
+            "event-3", deduplicated=gone, of_others=("event-1", "event-2")
+        )
+
+
 def test_without_the_newest_the_rest_is_superseded_by_it() -> None:
     decision = decide(QUESTION, replace(FINE, known={"event-3": "job-7"}), RULES)
     assert decision == Stop("superseded_by_newer_inbound", deduplicated=(("event-3", "job-7"),))

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.records import Outcome
-from streams.closing import freeze
 from streams.contact import Contact
 from streams.decide import Decision, Emptied, Enqueue, Fail, Stop
+from streams.freezing import freeze
 from streams.question import Question
 from streams.windows import WindowRule, take_in
 from tests.unit.builders import event, uid
@@ -29,6 +29,7 @@ from tests.unit.worlds import Crash, Worker, World
 RUN_MS = 1_764_000_000_000
 """Of the first replay; each further one is a millisecond later, as `rajada.replays` sees to it."""
 
+PLACES = ["c1 of ana", "c2 of ana", "c1 of bia"]
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.sampled_from(CONTACTS), st.sampled_from(["c1", "c2"])),
@@ -37,6 +38,7 @@ steps = st.lists(
         st.tuples(st.just("again"), st.integers(0, 40)),
         st.tuples(st.just("resume"), st.integers(0, 40)),
         st.tuples(st.just("sink"), st.integers(1, 5)),
+        st.tuples(st.just("mood"), st.sampled_from(PLACES), st.sampled_from(["job", "stop", "fail"])),
         st.tuples(st.just("collect"), st.integers(1, 4)),
         st.tuples(st.just("commit")),
         st.tuples(st.just("step")),
@@ -95,6 +97,7 @@ class Story:
 
     def __init__(self, rule: WindowRule, moods: dict[str, str]) -> None:
         self.database = Database()
+        self.moods = moods
         self.world = World(rule=rule, decide=deciding(self.database, moods))
         self.worker = Worker(self.world)
         self.keep: dict[str, int] = {}
@@ -140,6 +143,8 @@ class Story:
             world.now_ms += arguments[0]
         elif what == "sink":
             self.sink(arguments[0])
+        elif what == "mood":
+            self.moods[uid(arguments[0])] = arguments[1]
         elif what == "replay":
             first, count = arguments
             for place in range(first, first + count):
@@ -174,9 +179,7 @@ class Story:
         raise AssertionError("windows stay open")
 
 
-moods = st.dictionaries(
-    st.sampled_from(["c1 of ana", "c2 of ana", "c1 of bia"]), st.sampled_from(["stop", "fail"]), max_size=2
-)
+moods = st.dictionaries(st.sampled_from(PLACES), st.sampled_from(["stop", "fail"]), max_size=2)
 
 
 RULES = [WindowRule(8_000), WindowRule(0), WindowRule(4_000, "sliding", 9_000)]
@@ -248,3 +251,14 @@ def test_a_replay_beside_the_frozen_window_that_stop_0_emptied_has_a_window_of_i
     freeze(b"clinic:ana", first, None, [(uid("e0"), None)], (), 1)
     take_in(contact, event("e0", offset=1, replay=RUN_MS), WindowRule(8_000), (), 2)
     assert len({window.id for window in contact.windows}) == 2
+
+
+def test_what_is_done_stays_done_beside_an_event_whose_decision_fails() -> None:
+    """A replayed event shares its window with a new one: the window's failure is not its own."""
+    story = Story(WindowRule(8_000), {})
+    first = [("write", "ana", "c1"), ("collect", 1), ("pass", 9_000), ("step",), ("commit",), ("sink", 1)]
+    second = [("mood", "c1 of ana", "fail"), ("write", "ana", "c1"), ("replay", 0, 1), ("collect", 2)]
+    asyncio.run(story.play([*first, *second]))
+    check(story)
+    told = [[one.event_id for one in outcome.events] for outcome in story.world.outcomes()]
+    assert told == [[uid("e0")], *[[uid("e1")]] * 4, [uid("e0")], [uid("e1")]]

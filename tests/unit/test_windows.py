@@ -116,7 +116,8 @@ def test_taken_retried_and_frozen_windows_absorb_nothing() -> None:  # b096: a r
         contact.windows[0].state = state
         assert len(put(contact, 1).windows) == 2
     contact = put(Contact("t"), 0)
-    take_in(contact, event("late", at=T0 + 1, offset=9), FIXED, {contact.windows[0].id}, T0 + 1)
+    late = event("late", at=T0 + 1, offset=9)
+    take_in(contact, late, FIXED, {(late.key, contact.windows[0].id)}, T0 + 1)
     assert len(contact.windows) == 2
 
 
