@@ -170,7 +170,8 @@ class Executor:
                 self._book.changed(turn.key, turn.partition, jobs)
             else:
                 head.looks = head.not_working_since_ms = 0
-                job_id = merge(jobs, turn.job_id, now_ms)
+                job_id, merged = merge(jobs, turn.job_id, now_ms)
+                self.tally.merged += merged
                 start(jobs, job_id, now_ms)
                 self.tally.started += 1
                 self._book.changed(turn.key, turn.partition, jobs)

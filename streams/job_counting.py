@@ -81,6 +81,7 @@ def told(tally: JobTally, running: int, waiting: int, paused: Collection[str] = 
         "jobs_unreadable": tally.unreadable,
         "jobs_running": running,
         "jobs_waiting": waiting,
+        "jobs_merged": tally.merged,
         "attempts": tally.started,
         "attempts_done": tally.done,
         "attempts_delayed": tally.delayed,

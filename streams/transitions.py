@@ -95,21 +95,21 @@ def verify(jobs: ContactJobs, job_id: str, ended: State | None, now_ms: int) -> 
 # -- the run
 
 
-def merge(jobs: ContactJobs, job_id: str, now_ms: int) -> str:
-    """Let the waiting turns of a conversation that were never attempted become one; returns which runs.
+def merge(jobs: ContactJobs, job_id: str, now_ms: int) -> tuple[str, int]:
+    """Let waiting turns of a conversation that were never attempted become one: its id, how many it took in.
 
     The newest survives and carries all events (spec/jobs.md, "Lanes"). A job made by `--again` stays alone.
     """
     first = jobs.heads[job_id]
     if first.kind != INBOUND_TURN or first.conversation_id is None or not _mergeable(first):
-        return job_id
+        return job_id, 0
     together = [
         (other_id, other)
         for other_id, other in jobs.waiting()
         if other.conversation_id == first.conversation_id and other.kind == first.kind and _mergeable(other)
     ]
     if len(together) < 2:
-        return job_id
+        return job_id, 0
     *taken, (survivor_id, survivor) = together
     take_events_in(survivor, taken)
     survivor.seq = max(head.seq for _, head in together) + 1
@@ -117,7 +117,7 @@ def merge(jobs: ContactJobs, job_id: str, now_ms: int) -> str:
     survivor.replay = max(head.replay for _, head in together)
     for _, head in taken:
         leave_to(Event.MERGE, head, survivor_id, survivor.seq, f"merged:{survivor_id}", now_ms)
-    return survivor_id
+    return survivor_id, len(taken)
 
 
 def _mergeable(head: Head) -> bool:
