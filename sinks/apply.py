@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from schemas.alert_catalogue import GROUP_LINK
 from schemas.records import EventOutcome, Job, Outcome
 from sinks.rows import EventRow, JobRow, Rows
-from sinks.traces import trace_rows
+from sinks.traces import provider_message_id, trace_rows
 
 DEDUPLICATED: Final = "deduplicated"
 """Says that an event was done before: it keeps what it had. A row that has nothing gets its job."""
@@ -23,6 +23,8 @@ HELD: Final = "held"
 """A job's status that the CRM's table doesn't know: pending, and never due."""
 EXECUTE: Final = "execute"
 """Stage of what the executor tells."""
+CONTROL: Final = "control"
+"""Stage of what came of orders."""
 HEALTH: Final = "health"
 """Stage of outcomes about the machine room: neither an event's nor a job's, and not for the trace."""
 
@@ -33,14 +35,7 @@ class _Found(Struct, gc=False):
     jobs: dict[str, str | None] = {}
 
 
-class _Given(Struct, gc=False):
-    """The part of a handler's result that a row shows."""
-
-    provider_message_id: str | None = None
-
-
 _found_decoder = msgspec.json.Decoder(_Found)
-_given_decoder = msgspec.json.Decoder(_Given)
 
 
 def rows_of(outcomes: Sequence[Outcome]) -> Rows:
@@ -177,16 +172,6 @@ def _job_row(outcome: Outcome, job: Job) -> JobRow:
         created_at_ms=job.created_at_ms,
         replay=job.replay,
         seq=job.seq,
-        provider_message_id=_provider_message_id(outcome.result),
-        made=outcome.stage != EXECUTE,
+        provider_message_id=provider_message_id(outcome.result),
+        made=outcome.stage not in (EXECUTE, CONTROL),
     )
-
-
-def _provider_message_id(result: str | None) -> str | None:
-    """Of what a handler gave back; a result of another shape stands in the trace alone."""
-    if result is None:
-        return None
-    try:
-        return _given_decoder.decode(result).provider_message_id
-    except msgspec.DecodeError:
-        return None

@@ -32,9 +32,16 @@ class _Place(Struct, gc=False):
     inbound_message_id: str | None = None
 
 
+class _Given(Struct, gc=False):
+    """The part of a handler's result that is kept: the rest may be anybody's words."""
+
+    provider_message_id: str | None = None
+
+
 _place_decoder = msgspec.json.Decoder(_Place)
 _facts_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _messages_decoder = msgspec.json.Decoder(dict[str, str])
+_given_decoder = msgspec.json.Decoder(_Given)
 _text_decoder = msgspec.json.Decoder(str | None)
 
 
@@ -114,9 +121,22 @@ def _told(facts: dict[str, msgspec.Raw] | str, attempts: int, outcome: Outcome) 
     told: dict[str, object] = {**facts, "attempts": attempts}
     if outcome.last_error is not None:
         told["last_error"] = outcome.last_error
+    message_id = provider_message_id(outcome.result)
+    if message_id is not None:
+        told["provider_message_id"] = message_id
     if outcome.next_attempt_at_ms is not None:
         told["next_attempt_at_ms"] = outcome.next_attempt_at_ms
     return msgspec.json.encode(told).decode()
+
+
+def provider_message_id(result: str | None) -> str | None:
+    """Of what a handler gave back; None: it gave nothing, or something of another shape."""
+    if result is None:
+        return None
+    try:
+        return _given_decoder.decode(result).provider_message_id
+    except msgspec.DecodeError:
+        return None
 
 
 def _place(job: Job | None) -> _Place:

@@ -75,6 +75,28 @@ class TraceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderRow:
+    """A row of `rajada.orders`, as `why_orders.sql` gives it."""
+
+    at: datetime
+    action: str
+    reason: str | None
+    ordered_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRow:
+    """An inbox item about an event or a job, as `why_alerts.sql` gives it."""
+
+    id: str
+    title: str
+    status: str
+    occurrences: int
+    created_at: datetime
+    resolved_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class SweptRow:
     """A row of `rajada.swept`, as `why_swept.sql` gives it."""
 
@@ -127,6 +149,9 @@ class Evidence:
     jobs: list[JobRow] = field(default_factory=list)
     trace: list[TraceRow] = field(default_factory=list)
     swept: list[SweptRow] = field(default_factory=list)
+    orders: list[OrderRow] = field(default_factory=list)
+    """To the jobs."""
+    alerts: list[AlertRow] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     live: Live | None = None
     """None: it could not be read; `notes` says why."""

@@ -110,8 +110,8 @@ def window_now(about: str, window: Window, live: Live, now_ms: int) -> Now:
     )
 
 
-def job_now(job: JobRow, now_ms: int) -> Now:
-    """Where a job is, by its row."""
+def job_now(job: JobRow, now_ms: int, outcome: str | None = None) -> Now:
+    """Where a job is, by its row; `outcome` is that of its last transition, which says what it waits for."""
     about = f"job {job.id}"
     tries = f"{job.attempts} of {job.max_attempts}"
     if job.status == "running":
@@ -123,7 +123,9 @@ def job_now(job: JobRow, now_ms: int) -> Now:
         ended = f" after {job.attempts} of {job.max_attempts} attempts" if job.status == "dead" else ""
         return Now(about=about, state=job.status, text=f"{STATES.get(job.status, job.status)}{ended}{why}")
     if job.run_after is None:
-        text = "is held until somebody releases it, or until what it waits for is there"
+        held = (outcome or "").removeprefix("held:") if (outcome or "").startswith("held:") else ""
+        for_what = f" ({reason(held).title})" if held else ""
+        text = f"is held{for_what} until somebody releases it, or until what it waits for is there"
         return Now(about=about, state="held", text=text)
     run_after_ms = _ms(job.run_after)
     if job.attempts:
@@ -131,7 +133,10 @@ def job_now(job: JobRow, now_ms: int) -> Now:
         text = f"failed{why}; retry {job.attempts + 1} of {job.max_attempts} {at(run_after_ms, now_ms)}"
         return Now(about=about, state="retry", text=text, at_ms=run_after_ms)
     if run_after_ms > now_ms:
-        return Now(about=about, state="waiting", text=f"runs {at(run_after_ms, now_ms)}", at_ms=run_after_ms)
+        waits = (outcome or "").startswith("retry:")
+        why = f" ({reason(outcome or '').title})" if waits else ""
+        text = f"runs {at(run_after_ms, now_ms)}{why}"
+        return Now(about=about, state="waiting", text=text, at_ms=run_after_ms)
     return Now(about=about, state="ready", text="waits for its turn to run", at_ms=run_after_ms)
 
 

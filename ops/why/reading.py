@@ -10,15 +10,27 @@ import psycopg
 from db.pool import conninfo_for
 from db.queries import load
 from ops.asking import asking
-from ops.why.evidence import EventRow, Evidence, JobRow, Kind, SweptRow, TraceRow
+from ops.why.evidence import (
+    AlertRow,
+    EventRow,
+    Evidence,
+    JobRow,
+    Kind,
+    OrderRow,
+    SweptRow,
+    TraceRow,
+)
+from schemas.alert_catalogue import FAMILIES
 
 MOST_EVENTS: Final = 20
 """Of a contact: its newest."""
 MOST_TRACES: Final = 1_000
 
+KINDS: Final = frozenset(family.kind for family in FAMILIES.values())
+"""Kinds of inbox items that are ours."""
 _KINDS: Final[tuple[Kind, ...]] = ("event", "job", "message", "contact")
 
-Row = TypeVar("Row", EventRow, JobRow, TraceRow, SweptRow)
+Row = TypeVar("Row", EventRow, JobRow, TraceRow, SweptRow, OrderRow, AlertRow)
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -33,6 +45,8 @@ def read(url: str, asked: str) -> Evidence:
     session = {"statement_timeout": "10s", "default_transaction_read_only": "on"}
     with asking(url), psycopg.connect(conninfo_for(url, "why", session), autocommit=True) as connection:
         found = {str(row[0]) for row in connection.execute(load("why_kinds"), {"id": asked})}
+        if not found and _group_links(connection, [asked]):
+            found = {"job"}
         evidence.kinds = [kind for kind in _KINDS if kind in found]
         evidence.looked_at.append("Postgres: event_log, job_queue, messages, contacts, rajada.trace")
         if evidence.kinds:
@@ -57,11 +71,23 @@ def _gather(connection: Connection, evidence: Evidence, kind: Kind) -> None:
         jobs |= {event.job_id} if event.job_id else set()
     evidence.jobs = _rows(connection, JobRow, "why_jobs", ids=sorted(jobs), events=evidence.event_ids)
     jobs |= {job.id for job in evidence.jobs}
+    evidence.jobs += _group_links(connection, sorted(jobs | {asked}))
     evidence.trace = _rows(
         connection, TraceRow, "why_trace", events=evidence.event_ids, jobs=sorted(jobs), most=MOST_TRACES
     )
     evidence.swept = _rows(connection, SweptRow, "why_swept", ids=evidence.event_ids)
+    evidence.orders = _rows(connection, OrderRow, "why_orders", jobs=sorted(jobs))
+    about = sorted({*evidence.event_ids, *jobs})
+    evidence.alerts = _rows(connection, AlertRow, "why_alerts", ids=about, kinds=list(KINDS))
     _place(connection, evidence)
+
+
+def _group_links(connection: Connection, ids: list[str]) -> list[JobRow]:
+    """Those of the jobs that are group links; a CRM without them has no such table."""
+    there = connection.execute("SELECT to_regclass('group_link_dispatch_queue') IS NOT NULL").fetchone()
+    if there != (True,):
+        return []
+    return _rows(connection, JobRow, "why_group_links", ids=ids)
 
 
 def _place(connection: Connection, evidence: Evidence) -> None:

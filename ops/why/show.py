@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ops.moments import clock, day, local, span
 from ops.why.now import Now
-from ops.why.steps import Level, Step
+from ops.why.step import Level, Step
 from ops.why.story import Story
 
 _MARKS: Final[dict[Level, tuple[str, str]]] = {

@@ -9,7 +9,8 @@ import msgspec
 
 from ops.why.evidence import EventRow, Evidence, TraceRow
 from ops.why.now import Now, event_now, job_now, window_now, window_of
-from ops.why.steps import Step, steps_of
+from ops.why.step import Step
+from ops.why.steps import steps_of
 
 MOST_STEPS: Final = 60
 
@@ -80,4 +81,5 @@ def _now(evidence: Evidence, now_ms: int, reap_ms: int) -> list[Now]:
             for window in live.contact.windows
             if id(window) not in shown
         ]
-    return told + [job_now(job, now_ms) for job in evidence.jobs]
+    last = {row.job_id: row.outcome for row in evidence.trace if row.event_id is None and row.seq}
+    return told + [job_now(job, now_ms, last.get(job.id)) for job in evidence.jobs]

@@ -270,28 +270,6 @@ def test_a_sweep_is_told_at_its_first_and_its_last_time() -> None:
     ]
 
 
-def test_a_jobs_life_is_told_attempt_by_attempt() -> None:
-    execute = {"stage": "execute"}
-    failed = {"attempts": 1, "last_error": "503", "next_attempt_at_ms": ms(20)}
-    rows = [
-        trace(),
-        trace(None, 9, status="running", outcome=None, facts={"attempts": 1}, **execute),
-        trace(None, 9.5, status="pending", facts=failed, **execute),
-        trace(None, 20, status="running", outcome=None, facts={"attempts": 2}, seq=4, **execute),
-        trace(None, 21, status="done", outcome="merged:x", facts={"attempts": 2}, seq=5, **execute),
-    ]  # fmt: skip
-    steps = [
-        step for step in told(Evidence(JOB, ["job"], event_ids=[E1], trace=rows)).steps if step.what == "job"
-    ]
-    assert [step.title for step in steps] == [
-        "attempt 1 begins",
-        "attempt 1 failed, the job is tried again",
-        "attempt 2 begins",
-        "the job is done",
-    ]
-    assert "merged into a newer turn" in steps[-1].details and "503" in steps[1].details
-
-
 def test_a_contacts_other_windows_are_told_too_and_long_stories_are_cut() -> None:
     rows = [event(uid(f"e{n}"), created_at=after(n), status="done") for n in range(MOST_STEPS + 5)]
     evidence = Evidence(
