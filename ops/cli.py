@@ -20,6 +20,7 @@ from ops.commands import (
     jobs,
     processes,
     produce,
+    reconcile,
     replay,
     stack,
     sweep,
@@ -54,6 +55,7 @@ app.command("pause", rich_help_panel=_TOOLS)(job_orders.pause)
 app.command("resume", rich_help_panel=_TOOLS)(job_orders.resume)
 app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
 app.command("replay", rich_help_panel=_TOOLS)(replay.replay)
+app.command("reconcile", rich_help_panel=_TOOLS)(reconcile.reconcile)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
