@@ -127,12 +127,14 @@ class Stack:
     def _processes(self) -> list[Unit]:
         level = self._settings.log_level.lower()
         faust = [sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web", "-l", level]
+        reconciler = ["streams.reconcile" if part == "streams" else part for part in faust]
         rajada = [sys.executable, "-m", "ops.cli"]
         return [
             self._program("relay", [*rajada, "relay"]),
             self._program("worker", faust),
             self._program("delays", [*rajada, "delays"]),
             self._program("sink", [*rajada, "sink"]),
+            self._program("reconciler", reconciler),
         ]
 
     def _program(
