@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 import msgspec
 
 from schemas.codec import decode_event, is_single_object
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.topic_names import SOURCE
+from streams.deep_json import top_level
 from streams.identifiers import all_canonical, canonical_row_id, canonical_uuid
 
 EVENT_TYPE: Final = SOURCE
@@ -150,7 +151,10 @@ def read_row(value: bytes | None) -> Row | Unreadable:
         return _row.decode(value)
     except msgspec.ValidationError:
         return Unreadable("not_an_event", "the value is JSON but not an object")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except RecursionError:
+        row = _shallow(value.decode(errors="replace"), Row)
+        return row or Unreadable("not_json", "the value is neither Avro nor JSON: its brackets don't match")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Unreadable("not_json", f"the value is neither Avro nor JSON: {type(error).__name__}")
 
 
@@ -161,9 +165,40 @@ def _read_payload(payload: object) -> _Payload | str:
             return _payload.decode(payload)
         if isinstance(payload, dict):
             return msgspec.convert(payload, _Payload)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except RecursionError:
+        found = _shallow(payload, _Payload) if isinstance(payload, str) else None
+        return found or "payload is not a JSON object"
+    except (msgspec.DecodeError, UnicodeError):
         return "payload is not a JSON object"
     return "payload is not a JSON object"
+
+
+_Shallow = TypeVar("_Shallow", Row, _Payload)
+
+
+def _shallow(text: str, kind: type[_Shallow]) -> _Shallow | None:
+    """The object in a text that is nested too deep for a decoder: further keys of a payload may be.
+
+    A member that is itself too deep stays a text; None: it is no object.
+    """
+    members = top_level(text)
+    if members is None:
+        return None
+    told = kind()
+    for name in kind.__struct_fields__:
+        if name in members:
+            setattr(told, name, _value(members[name]))
+    return told
+
+
+def _value(text: str) -> object:
+    try:
+        value: object = msgspec.json.decode(text)
+    except RecursionError:
+        return text
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    return value
 
 
 def read_payload(payload: object) -> dict[str, object] | str:
@@ -171,7 +206,9 @@ def read_payload(payload: object) -> dict[str, object] | str:
     try:
         if isinstance(payload, str):
             payload = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except RecursionError:
+        return "payload is nested too deep"
+    except (msgspec.DecodeError, UnicodeError):
         return "payload is not a JSON object"
     return payload if isinstance(payload, dict) else "payload is not a JSON object"
 

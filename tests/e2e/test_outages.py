@@ -103,8 +103,11 @@ def test_one_poison_row_among_500_due_windows_costs_only_itself(
     assert alert == [(poisoned.organization_id, "event_dead", "critical", "open", 1)]
 
 
-def test_a_megabyte_of_payload_is_an_event_as_any_other(
-    processes: MakeProcesses, connection: Connection
+@pytest.mark.parametrize(
+    "extra", ['"' + "á" * 1_000_000 + '"', "[" * 2_000 + "]" * 2_000], ids=["large", "deep"]
+)
+def test_a_payload_may_hold_a_megabyte_or_two_thousand_levels_beside_its_ids(
+    processes: MakeProcesses, connection: Connection, extra: str
 ) -> None:
     running = processes()
     running.start()
@@ -115,12 +118,12 @@ def test_a_megabyte_of_payload_is_an_event_as_any_other(
         "contact_id": ana.contact_id,
         "channel_session_id": clinic.session_id,
         "inbound_message_id": str(uuid4()),
-        "extra": "á" * 1_000_000,
     }
     event = connection.execute(
         "INSERT INTO event_log (organization_id, event_type, payload)"
-        " VALUES (%s, 'ai_agent.dispatch_requested', %s) RETURNING id",
-        [clinic.organization_id, Jsonb(payload)],
+        " VALUES (%s, 'ai_agent.dispatch_requested', %s || jsonb_build_object('extra', %s::jsonb))"
+        " RETURNING id",
+        [clinic.organization_id, Jsonb(payload), extra],
     ).fetchone()
     assert event is not None
     until(lambda: value(connection, "SELECT outcome FROM event_log WHERE id = %s", event[0]) == "job")

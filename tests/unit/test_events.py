@@ -137,3 +137,29 @@ def test_no_json_makes_it_raise(column: str, value: object) -> None:
     assert isinstance(
         read(json.dumps({**row(), column: value}).encode()), Event | InvalidPayload | Unreadable
     )
+
+
+@pytest.mark.parametrize("depth", [900, 2_000, 5_000])
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_payload_may_hold_anything_beside_the_four_ids_however_deep(depth: int, as_text: bool) -> None:
+    deep = '{"n": [' * (depth // 2) + "1" + "]}" * (depth // 2)
+    ids = str(row()["payload"]).rstrip("}")
+    payload = f'{ids}, "raw": {deep}}}'
+    written = json.dumps({**row(), "payload": "@"})
+    value = written.replace('"@"', json.dumps(payload) if as_text else payload).encode()
+    assert read(value) == read(json.dumps(row()).encode())
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_deep_payload_without_the_ids_is_invalid_and_says_which(as_text: bool) -> None:
+    payload = '{"contact_id": ' + "[" * 5_000 + "]" * 5_000 + "}"
+    value = json.dumps({**row(), "payload": "@"}).replace('"@"', json.dumps(payload) if as_text else payload)
+    found = read(value.encode())
+    assert isinstance(found, InvalidPayload) and found.what.startswith(
+        "not a uuid: conversation_id, contact_id"
+    )
+
+
+def test_deep_text_that_is_no_json_is_a_dead_letter() -> None:
+    found = read(b'{"id": ' + b"[" * 5_000)
+    assert isinstance(found, Unreadable) and found.reason == "not_json"
