@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _SHORT = 36
 """Characters of an error that fit into the table."""
+_WIDE = 140
+"""Columns where nobody looks at a terminal: nothing is cut."""
 
 
 def reconcile(
@@ -57,6 +59,8 @@ async def _act(
     from ops.reconcile import check, desk, order
 
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_WIDE)
     async with desk(database_of(settings), settings) as at:
         if history:
             _show_history(await at.history(history), console, json=json)
