@@ -12,6 +12,7 @@ import sys
 import typer
 
 from ops.commands import (
+    alerts,
     demo,
     dlq,
     doctor,
@@ -60,6 +61,7 @@ app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
+app.add_typer(alerts.app, name="alerts", rich_help_panel=_TOOLS)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_TOOLS)
 
 

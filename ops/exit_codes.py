@@ -54,6 +54,11 @@ COMMANDS: Final[Mapping[str, tuple[int, ...]]] = {
     "dlq drop": (*_SERVERS, 5, 130),
     "dlq export": (*_SERVERS, 130),
     "dlq import": (*_SERVERS, 9, 130),
+    "alerts": _SERVERS,
+    "alerts ack": (*_SERVERS, 12),
+    "alerts resolve": (*_SERVERS, 12),
+    "jobs ls": _SERVERS,
+    "jobs show": (*_SERVERS, 12),
     "jobs cancel": (*_SERVERS, 10, 11, 12),
     "jobs run-now": (*_SERVERS, 10, 11, 12),
     "jobs hold": (*_SERVERS, 10, 11, 12),
@@ -76,6 +81,9 @@ def commands() -> Iterator[tuple[str, str]]:
             told = " ".join(str(getattr(command, "help", "") or "").split())
             yield " ".join(path), told.split(". ")[0].rstrip(".")
             return
+        if getattr(command, "invoke_without_command", False):
+            told = " ".join(str(getattr(command, "help", "") or "").split())
+            yield " ".join(path), told.split(". ")[0].rstrip(".")
         for name, one in inner.items():
             yield from walk(one, (*path, name))
 
