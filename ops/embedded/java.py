@@ -26,6 +26,8 @@ AOT_RELEASE = 25
 
 _FOREIGN_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 """Variables by which a user's shell would slip flags into our JVM."""
+UTF_8_LOCALE = "C.UTF-8"
+"""A locale that glibc always has."""
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _RUN_TIMEOUT_S = 30
 
@@ -67,8 +69,13 @@ def train_flags(release: int, archive: Path) -> tuple[str, ...]:
 
 
 def environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """The JVM's environment: `ours` without variables that would change its flags."""
-    return {name: value for name, value in ours.items() if name not in _FOREIGN_OPTIONS}
+    """The JVM's environment: `ours` without variables that would change its flags, and in UTF-8.
+
+    From the locale it takes how file names and its own arguments are written: in the plain C locale a data
+    folder with an accent in its name could not be opened.
+    """
+    kept = {name: value for name, value in ours.items() if name not in _FOREIGN_OPTIONS}
+    return {**kept, "LC_ALL": UTF_8_LOCALE}
 
 
 def release_of(told: str) -> int | None:

@@ -14,7 +14,7 @@ from ops.embedded.archive import archive_of
 from ops.embedded.folder import DataFolder
 from ops.embedded.jars import kafka_jars
 from ops.embedded.java import Java, JavaChoice, base_flags, environment, find_java, use_flags
-from ops.embedded.kafka_config import LOGGING, new_cluster_id, properties
+from ops.embedded.kafka_config import LOGGING, new_cluster_id, properties, unusable
 from ops.embedded.ports import HOST, is_open, ports_for
 from ops.embedded.server import Server
 from ops.errors import CannotRunHere
@@ -117,6 +117,10 @@ class EmbeddedKafka(Server):
         self._jars = kafka_jars(self.folder)
 
     def _prepare(self) -> None:
+        if why_not := unusable(self._file("data")):
+            raise CannotRunHere(
+                f"Kafka can't keep its data in {self.folder.root!s}: {why_not}. Set RAJADA_HOME."
+            )
         self.resolve()
         if not self._keeps_port:
             ports = ports_for(("kafka", "kafka_controller"), self.folder.ports)

@@ -55,9 +55,25 @@ def properties(port: int, controller_port: int, data: Path) -> str:
     return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
+def unusable(data: Path) -> str | None:
+    """Why Kafka can't keep its log in a folder of this name; None: it can."""
+    if "," in str(data):
+        return "it takes a comma in the path for the end of one folder's name"
+    try:
+        str(data).encode()
+    except UnicodeEncodeError:
+        return "the path is no UTF-8"
+    return None
+
+
 def _escaped(path: Path) -> str:
-    """A path as a value of a properties file, where a backslash escapes."""
-    return str(path).replace("\\", "\\\\")
+    """A path as a value of a properties file: a backslash escapes, and what isn't ASCII is its UTF-16 code.
+
+    Java reads such files as Latin-1, whatever its other files are in.
+    """
+    units = str(path).replace("\\", "\\\\").encode("utf-16-be")
+    codes = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    return "".join(chr(code) if 0x20 <= code < 0x7F else f"\\u{code:04x}" for code in codes)
 
 
 def new_cluster_id() -> str:

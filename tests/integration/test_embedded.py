@@ -106,6 +106,22 @@ def test_kafka_keeps_what_it_acknowledged_over_kill_9_and_a_stop(tmp_path: Path,
         assert read_all(at, "kept", 2) == {b"before the crash", b"after the crash"}
 
 
+def test_kafka_lives_in_a_folder_with_accents_whatever_the_locale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    home = tmp_path / "consultório da Ana 😀"
+    with EmbeddedKafka(home) as kafka:
+        make_topic(kafka.bootstrap, "t")
+    with EmbeddedKafka(home) as kafka:
+        assert "t" in AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=10).topics
+
+
+def test_a_folder_that_kafka_cannot_take_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(CannotRunHere, match=r"comma.*RAJADA_HOME"), EmbeddedKafka(tmp_path / "a,b"):
+        pass
+
+
 def test_kafka_makes_no_topic_by_accident_and_is_nobody_elses(tmp_path: Path) -> None:
     with EmbeddedKafka(tmp_path / "home") as kafka:
         # ready means that metadata with a broker is told, at once

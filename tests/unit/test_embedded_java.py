@@ -65,7 +65,7 @@ def test_each_release_gets_the_kind_of_archive_it_knows() -> None:
 
 def test_a_users_java_options_do_not_reach_our_jvm() -> None:
     ours = {"PATH": "/bin", "JAVA_TOOL_OPTIONS": "-Xmx1m", "_JAVA_OPTIONS": "x", "JDK_JAVA_OPTIONS": "y"}
-    assert environment(ours) == {"PATH": "/bin"}
+    assert environment(ours) == {"PATH": "/bin", "LC_ALL": "C.UTF-8"}
 
 
 def test_java_home_goes_before_path(make_java: MakeJava) -> None:

@@ -1,12 +1,15 @@
 """The text of Kafka's properties, its cluster id, and the name of its archive."""
 
+import json
 import os
 import re
 from pathlib import Path
 
+import pytest
+
 from ops.embedded.archive import archive_of
 from ops.embedded.java import Java, base_flags
-from ops.embedded.kafka_config import new_cluster_id, properties
+from ops.embedded.kafka_config import new_cluster_id, properties, unusable
 
 
 def parsed(text: str) -> dict[str, str]:
@@ -20,6 +23,21 @@ def test_the_node_is_its_own_controller_on_loopback_alone() -> None:
     assert told["advertised.listeners"] == "PLAINTEXT://127.0.0.1:1111"
     assert told["controller.quorum.bootstrap.servers"] == "127.0.0.1:2222"
     assert told["log.dirs"] == "/data"
+
+
+@pytest.mark.parametrize("name", ["casa", "consultório", "rajada 😀", "a b\tc"])
+def test_a_path_is_read_by_java_as_it_is(name: str) -> None:
+    """Java reads the file as Latin-1 and undoes the escapes, pairs of surrogates included."""
+    told = parsed(properties(1, 2, Path(f"/{name}")))["log.dirs"]
+    assert told.isascii()
+    units = json.loads('"' + told.replace("\\\\", "\\") + '"')
+    assert units == f"/{name}"
+
+
+@pytest.mark.parametrize(("name", "word"), [("a,b", "comma"), ("a\udcff", "UTF-8")])
+def test_a_path_that_kafka_cannot_take_is_named(name: str, word: str) -> None:
+    assert word in (unusable(Path("/data") / name) or "")
+    assert unusable(Path("/data/consultório")) is None
 
 
 def test_topics_are_never_made_by_accident() -> None:
