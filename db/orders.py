@@ -52,11 +52,11 @@ def place_of(connection: Connection, job_id: str) -> JobPlace | None:
     """Whose a job is; None: nobody knows it."""
     asked = {"id": UUID(job_id)}
     found = connection.execute(load("order_place"), asked).fetchone()
-    if found is None:
+    if found is None or found[1] is None:  # the trace knows a group link, but no phone
         try:
-            found = connection.execute(load("order_place_of_link"), asked).fetchone()
+            found = connection.execute(load("order_place_of_link"), asked).fetchone() or found
         except psycopg.errors.UndefinedTable:  # a CRM without group links
-            return None
+            pass
     return JobPlace(*found) if found is not None else None  # type: ignore[arg-type]  # the files say which columns
 
 
@@ -87,11 +87,9 @@ def is_known(connection: Connection, order_id: str) -> bool:
     return connection.execute(load("order_known"), {"id": UUID(order_id)}).fetchone() is not None
 
 
-def came_of(
-    connection: Connection, order_id: str, *, job_id: str | None = None, contact_id: str | None = None
-) -> CameOf | None:
-    """What came of an order; None: nothing is told yet."""
-    values = {"id": order_id, "job": job_id, "contact": contact_id}
+def came_of(connection: Connection, order_id: str, job_id: str) -> CameOf | None:
+    """What came of an order to a job; None: nothing is told yet."""
+    values = {"id": order_id, "job": UUID(job_id)}
     row = connection.execute(load("order_outcome"), values).fetchone()
     return CameOf(*row) if row is not None else None  # type: ignore[arg-type]  # the file says which columns
 
@@ -100,3 +98,10 @@ def pauses(connection: Connection) -> list[Pause]:
     """What is paused, as it was ordered; oldest first."""
     rows = connection.execute(load("order_pauses")).fetchall()
     return [Pause(*row) for row in rows]  # type: ignore[arg-type]  # the file says which columns
+
+
+def jobs_left(connection: Connection, order_id: str, contact_id: str) -> int | None:
+    """How many jobs of a contact had not ended when it was forgotten; None: nothing is told yet."""
+    values = {"id": order_id, "contact": UUID(contact_id)}
+    row = connection.execute(load("order_forgotten"), values).fetchone()
+    return None if row is None else int(str(row[0]))

@@ -17,6 +17,8 @@ from ops.commands import (
     dlq,
     doctor,
     engine,
+    forget,
+    group_links,
     job_orders,
     jobs,
     processes,
@@ -25,6 +27,9 @@ from ops.commands import (
     replay,
     stack,
     sweep,
+    tokens,
+    web,
+    whatsapp,
     why,
 )
 from ops.errors import exit_code_of
@@ -49,9 +54,11 @@ app.command("logs", rich_help_panel=_STACK)(stack.logs)
 app.command("relay", rich_help_panel=_PARTS)(processes.relay)
 app.command("delays", rich_help_panel=_PARTS)(processes.delays)
 app.command("sink", rich_help_panel=_PARTS)(processes.sink)
+app.command("web", rich_help_panel=_PARTS)(web.web)
 app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
 app.command("doctor", rich_help_panel=_TOOLS)(doctor.doctor)
 app.command("engine", rich_help_panel=_TOOLS)(engine.engine)
+app.command("forget", rich_help_panel=_TOOLS)(forget.forget)
 app.command("pause", rich_help_panel=_TOOLS)(job_orders.pause)
 app.command("resume", rich_help_panel=_TOOLS)(job_orders.resume)
 app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
@@ -63,6 +70,9 @@ app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
 app.add_typer(alerts.app, name="alerts", rich_help_panel=_TOOLS)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_TOOLS)
+app.add_typer(group_links.app, name="group-links", rich_help_panel=_TOOLS)
+app.add_typer(tokens.app, name="tokens", rich_help_panel=_TOOLS)
+app.add_typer(whatsapp.app, name="whatsapp", rich_help_panel=_TOOLS)
 
 
 def main() -> None:

@@ -65,6 +65,7 @@ COMMANDS: Final[Mapping[str, tuple[int, ...]]] = {
     "jobs release": (*_SERVERS, 10, 11, 12),
     "pause": (*_SERVERS, 11),
     "resume": (*_SERVERS, 11),
+    "forget": (*_SERVERS, 5, 11, 12),
 }
 """Command → its exit codes. `why` ends with 1 when nothing is known of the id."""
 

@@ -116,7 +116,7 @@ class Orders:
 
         def told() -> stored.CameOf | None:
             with asking(self._url):
-                return stored.came_of(connection, command.id, job_id=command.job_id)
+                return stored.came_of(connection, command.id, command.job_id or "")
 
         came = _until(told, timeout_s)
         if came is None:

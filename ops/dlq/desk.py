@@ -21,6 +21,7 @@ from ops.endpoints import bootstrap_of, database_of
 from ops.errors import AlreadyRunning, NotRunning, Unreachable
 from ops.why.reader import TopicReader, headers_of
 from settings import Settings
+from streams.erasing import is_erased
 from streams.lag import Lags
 from streams.letters import Letter, Place
 
@@ -143,7 +144,12 @@ class Desk:
         if chosen.closed:
             page.letters, page.closed = found, closed
         else:
-            page.letters = [one for one in found if (one.place.partition, one.place.offset) not in closed]
+            page.letters = [
+                one
+                for one in found
+                # what replaces an erased letter is nothing that anybody could still settle
+                if (one.place.partition, one.place.offset) not in closed and not is_erased(one)
+            ]
         return page
 
     def _closed_among(self, found: list[Letter]) -> dict[tuple[int, int], Closed]:

@@ -1,0 +1,10 @@
+-- Erase what the trace tells of a contact: facts and whose it was; that an event or a job ended so stays.
+-- Parameters: id (uuid). No rows; the number of rows is what was erased.
+WITH named AS MATERIALIZED (
+    SELECT DISTINCT t.event_id, t.job_id FROM rajada.trace t WHERE t.contact_id = %(id)s
+)
+UPDATE rajada.trace t
+SET facts = NULL, contact_id = NULL, conversation_id = NULL, message_id = NULL
+WHERE t.contact_id = %(id)s
+   OR t.event_id IN (SELECT n.event_id FROM named n WHERE n.event_id IS NOT NULL)
+   OR t.job_id IN (SELECT n.job_id FROM named n WHERE n.job_id IS NOT NULL)
