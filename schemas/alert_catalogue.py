@@ -1,6 +1,6 @@
 """The catalogue of alerts, read from `schemas/alerts.toml`: kinds, titles and first words in each language.
 
-`schemas.alert_texts` makes alerts of it; docs/alerts.md shows it.
+`schemas.alert_texts` makes alerts of it; `python -m schemas.alert_catalogue` prints docs/alerts.md's table.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ class Family(msgspec.Struct, frozen=True):
 
     kind: str
     texts: Mapping[Language, Text]
+    opens: str = ""
+    """When, in English, for the page of alerts."""
+    closes: str = ""
+    """When it resolves itself."""
 
 
 class _Catalogue(msgspec.Struct):
@@ -50,3 +54,16 @@ FAMILIES: Final[Mapping[str, Family]] = _CATALOGUE.families
 """By family."""
 WORDS: Final[Mapping[Language, Mapping[str, str]]] = _CATALOGUE.words
 """The pieces of a technical detail; `{}` is the value."""
+
+
+def as_markdown() -> str:
+    """The catalogue as the table of docs/alerts.md."""
+    lines = ["| kind | title (pt-BR, en) | opens when | resolves itself when |", "| --- | --- | --- | --- |"]
+    for family in FAMILIES.values():
+        titles = "<br>".join(text.title for text in family.texts.values())
+        lines.append(f"| `{family.kind}` | {titles} | {family.opens} | {family.closes} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(as_markdown(), end="")

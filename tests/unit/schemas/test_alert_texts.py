@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import alert_texts
-from schemas.alert_catalogue import FAMILIES, GROUP_LINK, INBOUND_TURN, WORDS
+from schemas.alert_catalogue import FAMILIES, GROUP_LINK, INBOUND_TURN, WORDS, as_markdown
 from schemas.alert_texts import LONGEST_REASON, title, titles
 from schemas.records import Alert, EventRef, Job
 from settings import Language, Settings
@@ -68,6 +69,7 @@ def test_every_family_has_its_words_in_every_language(language: Language) -> Non
         assert "{" not in alert.body, "every word got its value"
         assert "\n" not in first and "\n" not in last
     assert all(family.texts.keys() == set(LANGUAGES) for family in FAMILIES.values())
+    assert all(family.opens and family.closes for family in FAMILIES.values()), "say when, for docs/alerts.md"
     assert WORDS["pt-BR"].keys() == WORDS["en"].keys()
 
 
@@ -109,3 +111,8 @@ def test_where_another_copy_may_be_answered_the_text_says_perhaps() -> None:
 def test_nothing_of_the_payload_is_told() -> None:
     for alert in every(None, "pt-BR").values():
         assert "98765" not in alert.body and "c0ffee00" not in alert.body
+
+
+def test_the_page_of_alerts_shows_this_catalogue() -> None:
+    page = (Path(__file__).parents[3] / "docs/alerts.md").read_text()
+    assert as_markdown() in page, "print the table anew: python -m schemas.alert_catalogue"
