@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -53,10 +54,8 @@ def place_of(connection: Connection, job_id: str) -> JobPlace | None:
     asked = {"id": UUID(job_id)}
     found = connection.execute(load("order_place"), asked).fetchone()
     if found is None or found[1] is None:  # the trace knows a group link, but no phone
-        try:
+        with contextlib.suppress(psycopg.errors.UndefinedTable):  # a CRM without group links
             found = connection.execute(load("order_place_of_link"), asked).fetchone() or found
-        except psycopg.errors.UndefinedTable:  # a CRM without group links
-            pass
     return JobPlace(*found) if found is not None else None  # type: ignore[arg-type]  # the files say which columns
 
 

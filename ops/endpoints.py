@@ -12,6 +12,9 @@ from settings import Settings
 STAND_IN: Final = "engine"
 """The unit that stands in for the agent engine under `rajada up --with-engine`."""
 
+WEB: Final = "web"
+"""The unit of the HTTP API."""
+
 
 def running(settings: Settings) -> RunFile | None:
     """What runs in the data folder now; None when nothing does (a run file alone proves nothing)."""

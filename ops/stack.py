@@ -10,7 +10,7 @@ from ops.embedded.folder import DataFolder
 from ops.embedded.kafka import EmbeddedKafka
 from ops.embedded.ports import HOST, ports_for
 from ops.embedded.postgres import EmbeddedPostgres
-from ops.endpoints import STAND_IN
+from ops.endpoints import STAND_IN, WEB
 from ops.given import check_kafka, check_postgres, shown, whose_tables
 from ops.supervision.units import Program, ServerUnit, Step, Unit
 from settings import Settings
@@ -135,7 +135,20 @@ class Stack:
             self._program("delays", [*rajada, "delays"]),
             self._program("sink", [*rajada, "sink"]),
             self._program("reconciler", reconciler),
+            self._web(),
         ]
+
+    def _web(self) -> Unit:
+        """The HTTP API, on the port that is set, or on one that is kept between starts."""
+        port = self._settings.web_port
+        if port is None:
+            port = ports_for((WEB,), self._folder.ports)[WEB]
+        return self._program(
+            WEB,
+            [sys.executable, "-m", "ops.cli", "web", "--port", str(port)],
+            after=("postgres", "migrations"),
+            listens=f"http://{self._settings.web_host}:{port}",
+        )
 
     def _program(
         self,

@@ -45,10 +45,13 @@ class Numbers:
         self._default = default_number(settings)
         self._known: dict[str, tuple[float, Number | None]] = {}
 
-    async def of(self, organization_id: str) -> Number | None:
-        """The number of an organization (a UUID); None: there is none. Raises NumbersUnknown."""
+    async def of(self, organization_id: str, *, fresh: bool = False) -> Number | None:
+        """The number of an organization (a UUID); None: there is none. Raises NumbersUnknown.
+
+        `fresh`: as it is now, since the one that was known is no good.
+        """
         held = self._known.get(organization_id)
-        if held is not None and held[0] > self._monotonic():
+        if held is not None and held[0] > self._monotonic() and not fresh:
             return held[1] or self._default
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
@@ -60,6 +63,8 @@ class Numbers:
                     "The organization's WhatsApp number can't be read; Postgres must be there first."
                 ) from error
             own = held[1]
+        if own is None and self._default is None:
+            return None  # not kept: it is held for this, and released when it has changed
         if len(self._known) >= MOST_CACHED:
             self._known.clear()
         self._known[organization_id] = self._monotonic() + CACHED_S, own

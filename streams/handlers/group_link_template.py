@@ -33,8 +33,8 @@ LOOK_UP_S: Final = 30.0
 class NumbersOf(Protocol):
     """Where the numbers of organizations are known (`streams.whatsapp_numbers.Numbers`)."""
 
-    async def of(self, organization_id: str) -> Number | None:
-        """The number of an organization; None: there is none. Raises NumbersUnknown."""
+    async def of(self, organization_id: str, *, fresh: bool = False) -> Number | None:
+        """The number of an organization, `fresh`: as it is now; None: there is none. NumbersUnknown."""
 
 
 class _Payload(msgspec.Struct):
@@ -60,7 +60,7 @@ class GroupLinkTemplate:
     def __init__(self, whatsapp: WhatsApp, numbers: NumbersOf) -> None:
         self._whatsapp = whatsapp
         self._numbers = numbers
-        self.timeout_s = whatsapp.timeout_s + LOOK_UP_S
+        self.timeout_s = 2 * whatsapp.timeout_s + LOOK_UP_S
 
     async def run(self, job: Job, attempt: int, headers: Sequence[Header]) -> Answer:
         """Send it; see `streams.handlers.answers.Handler`."""
@@ -78,10 +78,22 @@ class GroupLinkTemplate:
             return Hold(f"{NO_CREDENTIALS}: no WhatsApp number to send with")
         try:
             sent = await self._whatsapp.send(number, template, job.id)
+            if isinstance(sent, NotSent) and sent.verdict == "hold":
+                sent = await self._with_another(number, template, job) or sent
         except Exception as error:
             log.exception("handler_failed", kind=KIND, job_id=job.id, attempt=attempt)
             return Hold(f"{UNKNOWN_OUTCOME}: {type(error).__name__}")
         return answer_of(sent, attempt, waits=free_waits(job, attempt))
+
+    async def _with_another(self, refused: Number, template: Template, job: Job) -> Sent | NotSent | None:
+        """Send with the number that the organization has now, if it was given another one meanwhile."""
+        try:
+            number = await self._numbers.of(job.organization_id, fresh=True)
+        except NumbersUnknown:
+            return None
+        if number is None or number == refused:
+            return None
+        return await self._whatsapp.send(number, template, job.id)
 
 
 def template_of(payload: str) -> Template | None:

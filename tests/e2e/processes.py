@@ -21,6 +21,7 @@ COMMANDS: dict[str, list[str]] = {
     "worker": [sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web"],
     "sink": [*RAJADA, "sink"],
     "delays": [*RAJADA, "delays"],
+    "web": [*RAJADA, "web"],
 }
 NAMES = ("relay", "worker", "sink")
 """What a message needs to become a job; `delays` is started by those who look at retries."""
@@ -110,11 +111,18 @@ class Processes:
                 process.kill()
                 process.wait()
 
-    def rajada(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of `rajada` with the settings of these processes, to its end."""
+    def told(self, name: str) -> str:
+        """What a process said when it was ready last: where it listens, if it does."""
+        said = status.read(self.status, name)
+        assert said is not None and said.state == "ready", f"{name} is not ready"
+        return said.reason
+
+    def rajada(self, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command of `rajada` with the settings of these processes, to its end; `typed`: its input."""
         return subprocess.run(
             [*RAJADA, *arguments],
             env=self.environment,
+            input=typed,
             capture_output=True,
             text=True,
             timeout=60,

@@ -24,7 +24,7 @@ def names(of: Stack) -> list[str]:
 
 
 def test_every_process_of_the_pipeline_runs_and_no_engine_unless_asked_for(tmp_path: Path) -> None:
-    assert names(stack(tmp_path))[-4:] == ["relay", "worker", "delays", "sink"]
+    assert names(stack(tmp_path))[-6:] == ["relay", "worker", "delays", "sink", "reconciler", "web"]
     assert STAND_IN not in names(stack(tmp_path))
 
 

@@ -1,0 +1,33 @@
+"""`rajada web`: the HTTP API."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def web(
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Instead of RAJADA_WEB_PORT; 0: a free one.")
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Instead of RAJADA_WEB_HOST.")] = None,
+) -> None:
+    """Serve the HTTP API of group links, until SIGTERM or Ctrl-C; requests under way are let end.
+
+    `rajada tokens add` makes the tokens that it asks for; docs/group-links.md tells the rest.
+    """
+    from logs import configure_logging
+    from ops.endpoints import database_of
+    from settings import get_settings
+    from web.process import PORT, run_web
+
+    settings = get_settings()
+    configure_logging(settings)
+    wanted = port if port is not None else settings.web_port
+    run_web(
+        database_of(settings),
+        settings,
+        host=host or settings.web_host,
+        port=PORT if wanted is None else wanted,
+    )

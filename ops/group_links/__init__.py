@@ -1,0 +1,1 @@
+"""What people do with group links: look at them, send or close held ones; tokens and numbers."""
