@@ -2,9 +2,11 @@
 
 Everything comes from the environment (the runner sets it): CHAOS_ID (app id and topic prefix),
 CHAOS_BOOTSTRAP, CHAOS_DIR, CHAOS_WORKER, CHAOS_PARTITIONS, CHAOS_SESSION (s), CHAOS_COMMIT (s, interval),
-CHAOS_DELAY_MS (per batch), CHAOS_DECODE_MS (per changelog record: makes recovery slow),
+CHAOS_DELAY_MS (per batch), CHAOS_DECODE_MS (per changelog record: makes recovery slow), CHAOS_LOOKUP_MS
+(per look-up of committed offsets),
 CHAOS_TABLES (0 to 2, all of them count the same), CHAOS_STANDBY (replicas), CHAOS_SNAPSHOT (records after
-which local state is written; 0: never), CHAOS_DATA (its folder), CHAOS_STUCK (`1`: recovery never gets on),
+which local state is written; 0: never), CHAOS_DATA (its folder), CHAOS_STATIC
+(group.instance.id), CHAOS_STUCK (`1`: recovery never gets on),
 CHAOS_GUARD (`0`: no lease, no fence: the audit must notice), CHAOS_JUMP (`1`: move the fetch position
 behind the consumer's back).
 
@@ -24,6 +26,7 @@ from typing import Any
 
 import faust
 import orjson
+from aiokafka.consumer.group_coordinator import GroupCoordinator
 
 from streams.transport import (
     Batched,
@@ -42,6 +45,7 @@ WORKER = int(os.environ.get("CHAOS_WORKER", "0"))
 PARTITIONS = int(os.environ.get("CHAOS_PARTITIONS", "6"))
 DELAY = float(os.environ.get("CHAOS_DELAY_MS", "0")) / 1000
 TABLES = ("counts", "again")[: int(os.environ.get("CHAOS_TABLES", "1"))]
+LOOKUP = float(os.environ.get("CHAOS_LOOKUP_MS", "0")) / 1000
 STANDBY = int(os.environ.get("CHAOS_STANDBY", "0"))
 SNAPSHOT = int(os.environ.get("CHAOS_SNAPSHOT", "0"))
 SLOWNESS = float(os.environ.get("CHAOS_DECODE_MS", "0")) / 1000
@@ -63,6 +67,7 @@ app = faust.App(
     stream_buffer_maxsize=16,
     consumer_auto_offset_reset="earliest",
     producer_linger=0.005,
+    consumer_group_instance_id=os.environ.get("CHAOS_STATIC"),
     broker_session_timeout=float(os.environ.get("CHAOS_SESSION", "3")),
     broker_heartbeat_interval=1.0,
     broker_rebalance_timeout=10.0,
@@ -85,6 +90,16 @@ def decode(value: bytes) -> dict[str, Any]:
 
 
 changelog.SNAPSHOT_EVERY, changelog.SNAPSHOT_INTERVAL = SNAPSHOT, 0.3
+if LOOKUP:
+    look_up = GroupCoordinator._do_fetch_commit_offsets
+
+    async def slowly(*args: Any) -> Any:
+        """A look-up of committed offsets over a slow network."""
+        await asyncio.sleep(LOOKUP)
+        return await look_up(*args)
+
+    GroupCoordinator._do_fetch_commit_offsets = slowly
+
 tables: list[Table[dict[str, Any]]] = [
     create_table(
         app, name, partitions=PARTITIONS, encode=orjson.dumps, decode=decode, snapshots=bool(SNAPSHOT)

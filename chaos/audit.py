@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,8 +14,12 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from streams.transport.token import MARKER, Reader
 
+from .workers import Injury
+
 Place = tuple[str, int]
 """Topic and partition."""
+INJURIES = ("join", "kill", "term", "stop")
+"""What is done to workers; the rest follows from it."""
 KINDS = {"i": "in", "o": "one"}
 """The journal's letters for the two source topics."""
 
@@ -75,6 +79,8 @@ class Findings:
     """Workers that were stopped, found themselves replaced, and ended with status 70."""
     longest_pause_s: float = 0.0
     """The longest time that a record waited for its (first) processing."""
+    longest_single_pause_s: float = 0.0
+    """The longest such time in which not more than one thing was done to the workers."""
     drain_s: float = 0.0
     """Seconds from the last record and the last injury until all was committed."""
     changelog_records: int = 0
@@ -116,7 +122,9 @@ class Log:
         answer = self._consumer.committed(self._places, timeout=10)
         return {(tp.topic, tp.partition): max(0, tp.offset) for tp in answer}
 
-    def wait_committed(self, timeout: float, patience: float = 20.0) -> float:
+    def wait_committed(
+        self, timeout: float, patience: float = 20.0, meanwhile: Callable[[], object] = int
+    ) -> float:
         """Wait until everything is committed or nothing moves for `patience` seconds; the seconds it took."""
         start = moved = monotonic()
         before = -1
@@ -127,6 +135,7 @@ class Log:
                 break
             if sum(committed.values()) != before:
                 before, moved = sum(committed.values()), monotonic()
+            meanwhile()
             sleep(0.3)
         return monotonic() - start
 
@@ -169,16 +178,14 @@ def read_journals(folder: Path, prefix: str) -> tuple[Counter[tuple[str, int, in
 def judge_deliveries(
     findings: Findings, truth: Truth, folder: Path, prefix: str, ends: Mapping[Place, int],
     committed: Mapping[Place, int],
-) -> None:  # fmt: skip
-    """Fill in what became of the source records."""
+) -> Mapping[tuple[str, int, int], float]:  # fmt: skip
+    """Fill in what became of the source records; returns when each was first processed."""
     times, first = read_journals(folder, prefix)
     missing: dict[str, list[int]] = {}
     findings.records = len(truth.sent_at)
-    for record, sent_at in truth.sent_at.items():
+    for record in truth.sent_at:
         topic, partition, offset = record
-        if record in times:
-            findings.longest_pause_s = max(findings.longest_pause_s, first[record] - sent_at)
-        else:
+        if record not in times:
             missing.setdefault(f"{topic}-{partition}", []).append(offset)
             if offset < committed[topic, partition]:
                 findings.lost += 1
@@ -188,6 +195,27 @@ def judge_deliveries(
     findings.repeated = sum(n - 1 for n in times.values())
     findings.uncommitted = sum(max(0, end - committed[place]) for place, end in ends.items())
     findings.details["missing"] = {place: [len(o), min(o), max(o)] for place, o in missing.items()}
+    return first
+
+
+def judge_pauses(
+    findings: Findings, truth: Truth, first: Mapping[tuple[str, int, int], float], injuries: Sequence[Injury]
+) -> None:
+    """Fill in the longest pauses, all of them and those after a single injury."""
+    waits = sorted(
+        ((first[one] - sent_at, sent_at, one) for one, sent_at in truth.sent_at.items() if one in first),
+        reverse=True,
+    )
+    findings.longest_pause_s = round(waits[0][0], 1) if waits else 0.0
+    for wait, sent_at, record in waits:
+        near = [injury for injury in injuries if sent_at - wait <= injury.at <= sent_at + wait]
+        if any(injury.what.startswith("broker") for injury in near):
+            continue  # it lasts at least as long as the broker is away
+        done = [injury for injury in near if injury.what in INJURIES]
+        if len(done) <= 1:
+            findings.longest_single_pause_s = round(wait, 1)
+            findings.details["slowest"] = [f"{record[0]}-{record[1]}", *(injury.what for injury in done)]
+            break
 
 
 def _ahead(first: Mapping[tuple[str, int, int], float]) -> int:

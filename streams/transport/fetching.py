@@ -67,7 +67,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         """Start the aiokafka consumer and watch its requests for signs of life."""
         await super().on_start()
         if not self.app.client_only:
-            watch(self._consumer._coordinator, self.lease)
+            static = self.app.conf.consumer_group_instance_id is not None
+            watch(self._consumer._coordinator, self.lease, self._replaced if static else None)
+
+    def _replaced(self) -> None:
+        name = self.app.conf.consumer_group_instance_id
+        end_process(FenceRefused(f"another process has joined as {name!r}, or the session has ended"))
 
     async def crash(self, reason: BaseException) -> None:
         """A failed fetch, commit or join ends the process."""

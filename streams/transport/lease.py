@@ -9,12 +9,12 @@ assigned after that answer, and so reads the write.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any, Protocol
 
 from aiokafka import errors
-from aiokafka.protocol.group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from .errors import FenceRefused
 
@@ -79,14 +79,22 @@ class Lease:
         return self.silence() < self.duration
 
 
-def watch(coordinator: Coordinator, lease: Lease) -> None:
-    """Let every request that this member sends to its coordinator keep the lease up to date."""
+def watch(coordinator: Coordinator, lease: Lease, on_replaced: Callable[[], object] | None = None) -> None:
+    """Let every request that this member sends to its coordinator keep the lease up to date.
+
+    `on_replaced` is called when a static member learns that its name belongs to another process now. It
+    must not join again: that would take the name back, and so on for ever.
+    """
     send = coordinator._send_req
+    was_member = False
 
     async def watched(request: Any) -> Any:
         """Send a request and learn from its answer."""
+        nonlocal was_member
         if isinstance(request, LeaveGroupRequest):
             lease.drop()
+        if isinstance(request, JoinGroupRequest) and was_member and not coordinator.member_id and on_replaced:
+            on_replaced()
         sent_at = monotonic()
         response = await send(request)
         if isinstance(request, HeartbeatRequest):
@@ -95,6 +103,7 @@ def watch(coordinator: Coordinator, lease: Lease) -> None:
             elif response.error_code in _STRANGER:
                 lease.drop()
         elif isinstance(request, SyncGroupRequest) and response.error_code == errors.NoError.errno:
+            was_member = True
             lease.renew(sent_at)  # the coordinator starts the session's clock anew when it answers
         return response
 

@@ -56,9 +56,9 @@ class Lab:
         """A producer of test records."""
         return Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 2, **settings})
 
-    def start(self) -> Worker:
-        """Start a worker and wait until it works."""
-        worker = self.workers.start()
+    def start(self, static: str | None = None, **more: str) -> Worker:
+        """Start a worker (with settings of its own) and wait until it works."""
+        worker = self.workers.start(static, **more)
         wait_ready(worker)
         return worker
 

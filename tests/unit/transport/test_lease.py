@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
-from aiokafka.protocol.group import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from streams.transport import FenceRefused, lease
 from streams.transport.lease import Lease, confirm, watch
@@ -45,6 +45,21 @@ class Coordinator:
         if isinstance(answer, Exception):
             raise answer
         return SimpleNamespace(error_code=answer)
+
+
+async def test_a_static_member_that_was_replaced_does_not_take_its_name_back(clock):
+    replaced = []
+    coordinator = Coordinator(OK, OK, OK)
+    watch(coordinator, Lease(session_timeout=10), lambda: replaced.append(True))
+    join = JoinGroupRequest("group", 10, 10, "", "one", "consumer", [])
+    coordinator.member_id = ""
+    await coordinator._send_req(join)
+    assert not replaced, "the first join is no replacement"
+    coordinator.member_id = "member"
+    await coordinator._send_req(SyncGroupRequest("group", 7, "member", "one", []))
+    coordinator.member_id = ""  # the coordinator didn't know us
+    await coordinator._send_req(join)
+    assert replaced
 
 
 async def test_the_lease_counts_from_the_sending_of_an_answered_heartbeat(clock):
