@@ -158,6 +158,22 @@ def test_a_result_of_another_shape_is_no_message_id(desk: Desk, result: str | No
     assert row(desk, job.id)["status"] == "done"
 
 
+def test_b166_b167_what_a_worker_tells_that_lost_the_job_changes_nothing(desk: Desk) -> None:
+    """Its transitions are below those of the owner that took the job over, which begin above the head's."""
+    job = desk.job()
+    desk.tell(desk.step(job, "running", attempt=1))
+    late_done, late_failed = desk.step(job, "done", "done"), desk.step(job, "failed", "vetoed:x")
+    desk.tell(desk.step(job, "pending", "retry:worker_lost", attempt=1))
+    desk.tell(desk.step(job, "running", attempt=2))
+    before = row(desk, job.id)
+    desk.tell(late_done)
+    desk.tell(late_failed)
+    assert row(desk, job.id) == before and before["status"] == "running"
+    desk.tell(desk.step(job, "done", "done", attempt=2))
+    desk.tell(desk.step(job, "dead", "dead:x", seq=before["outcome_seq"]))
+    assert row(desk, job.id)["status"] == "done"
+
+
 # -- merges and covers
 
 

@@ -166,8 +166,12 @@ def test_the_hot_statements_look_rows_up_by_key(lab: Lab, database: str) -> None
         writer.check()
     options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
     with psycopg.connect(database, options=options, cursor_factory=psycopg.ClientCursor) as connection:
-        for name in ("sink_events", "sink_jobs", "sink_trace", "sink_group_links"):
-            plan = connection.execute("EXPLAIN " + load(name), {"rows": "[]"}).fetchall()
+        for name in (
+            *("sink_events", "sink_jobs", "sink_jobs_moved", "sink_jobs_behind", "sink_trace"),
+            *("sink_group_links", "sink_troubles", "sink_cures"),
+        ):
+            values = {"rows": "[]", "contacts": [uuid.uuid4()]}
+            plan = connection.execute("EXPLAIN " + load(name), values).fetchall()
             text = "\n".join(line for (line,) in plan)
             assert "Seq Scan" not in text, text
             assert "Hash Join" not in text, text
