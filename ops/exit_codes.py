@@ -66,6 +66,19 @@ COMMANDS: Final[Mapping[str, tuple[int, ...]]] = {
     "pause": (*_SERVERS, 11),
     "resume": (*_SERVERS, 11),
     "forget": (*_SERVERS, 5, 11, 12),
+    "reconcile": (*_SERVERS, 5, 10, 11),
+    "web": _SERVERS,
+    "group-links ls": _SERVERS,
+    "group-links show": (*_SERVERS, 12),
+    "group-links retry": (*_SERVERS, 10, 11, 12),
+    "group-links close": (*_SERVERS, 10, 11, 12),
+    "tokens add": (*_SERVERS, 12),
+    "tokens ls": _SERVERS,
+    "tokens revoke": (*_SERVERS, 12),
+    "whatsapp set": (*_SERVERS, 12),
+    "whatsapp ls": _SERVERS,
+    "whatsapp drop": (*_SERVERS, 12),
+    "whatsapp stand-in": _ALL,
 }
 """Command → its exit codes. `why` ends with 1 when nothing is known of the id."""
 
