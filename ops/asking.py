@@ -10,7 +10,7 @@ import psycopg
 from db.pool import is_away
 from ops.errors import OpsError, Unreachable
 from ops.given import shown
-from streams.masking import masked
+from schemas.masking import masked
 
 
 class NotMigrated(OpsError):

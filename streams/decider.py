@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from schemas.masking import masked
 from settings import Settings
 from streams.decide import Decision, Fail, LookAgain, decide
 from streams.facts import FactReader, ReadFailure
-from streams.masking import masked
 from streams.question import Facts, Question, Rules
 from streams.skew import ClockSkew
 

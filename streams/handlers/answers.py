@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 from schemas.dead import Header
+from schemas.masking import masked
 from schemas.records import Job
-from streams.masking import masked
 
 RetryKind = Literal["failure", "rate", "credit", "session"]
 """Why a job is to be tried again: it failed; the other side asks for less; it is out of credit; the channel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.masking import LONGEST, masked
+from schemas.masking import LONGEST, masked
 
 
 @pytest.mark.parametrize(
