@@ -13,8 +13,8 @@ requests AS (
     ) RETURNING 1
 ),
 moves AS (
-    DELETE FROM connect.whatsapp_moves m WHERE m.entry IN (
-        SELECT o.entry FROM connect.whatsapp_moves o
+    DELETE FROM connect.whatsapp_moves m WHERE (m.instance_id, m.token) IN (
+        SELECT o.instance_id, o.token FROM connect.whatsapp_moves o
         WHERE o.at < clock_timestamp() - interval '90 days' LIMIT 10000
     ) RETURNING 1
 ),

@@ -15,7 +15,6 @@ CREATE TABLE IF NOT EXISTS connect.whatsapp_instances (
 );
 
 CREATE TABLE IF NOT EXISTS connect.whatsapp_moves (
-    entry bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     organization_id uuid NOT NULL,
     instance_id uuid NOT NULL,
@@ -23,12 +22,14 @@ CREATE TABLE IF NOT EXISTS connect.whatsapp_moves (
     to_state text NOT NULL,
     reason text NOT NULL,
     firing uuid NOT NULL,
-    token bigint NOT NULL
+    token bigint NOT NULL,
+    PRIMARY KEY (instance_id, token)
 );
-COMMENT ON TABLE connect.whatsapp_moves IS 'Every move that the reconciler made, and why; kept 90 days';
+COMMENT ON TABLE connect.whatsapp_moves IS
+    'Every move that the reconciler made, and why: one by each lease at most; kept 90 days';
 
-CREATE INDEX IF NOT EXISTS whatsapp_moves_instance ON connect.whatsapp_moves (instance_id);
-CREATE INDEX IF NOT EXISTS whatsapp_moves_at ON connect.whatsapp_moves (at);
+-- a log is written in the order of its time
+CREATE INDEX IF NOT EXISTS whatsapp_moves_at ON connect.whatsapp_moves USING brin (at);
 
 DO $$
 BEGIN
@@ -37,8 +38,8 @@ BEGIN
     END IF;
     COMMENT ON TABLE connect.whatsapp_instances IS
         'One row an instance. state_since = when it came into its state; a lease = locked_until, locked_by, token';
-    -- leases change no index, so they can stay on their page
-    ALTER TABLE connect.whatsapp_instances SET (fillfactor = 80);
+    -- a lease changes no index, so it can stay on its page, if there is room for it
+    ALTER TABLE connect.whatsapp_instances SET (fillfactor = 50);
     -- whose turn it is, and of each the oldest first
     CREATE INDEX IF NOT EXISTS whatsapp_instances_under_way
         ON connect.whatsapp_instances (organization_id, state_since, id)

@@ -12,8 +12,7 @@ CREATE TABLE IF NOT EXISTS connect.notification_texts (
 COMMENT ON TABLE connect.notification_texts IS 'What a person reads: what is wrong, then what to do. No live numbers';
 
 CREATE TABLE IF NOT EXISTS connect.system_notifications (
-    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-    entry bigint GENERATED ALWAYS AS IDENTITY,
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     about uuid NOT NULL,
     organization_id uuid,
     kind text NOT NULL,
@@ -27,7 +26,7 @@ CREATE TABLE IF NOT EXISTS connect.system_notifications (
     resolved_at timestamptz
 );
 COMMENT ON TABLE connect.system_notifications IS
-    'about = the identity of the fact: at most one open row each. organization_id null = the platform''s. since = of the fact when it was first seen; entry = in which order they were opened. Nothing of an open row ever changes';
+    'about = the identity of the fact: at most one open row each. organization_id null = the platform''s. since = of the fact when it was first seen; id = in which order they were opened. Nothing of an open row ever changes';
 
 CREATE UNIQUE INDEX IF NOT EXISTS system_notifications_open
     ON connect.system_notifications (about) WHERE resolved_at IS NULL;

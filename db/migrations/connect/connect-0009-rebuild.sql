@@ -21,7 +21,7 @@ BEGIN
         FROM connect.system_notifications n
         WHERE n.resolved_at IS NULL
           AND NOT EXISTS (SELECT FROM connect.notification_facts f WHERE f.about = n.about)
-        ORDER BY row_number() OVER (PARTITION BY n.organization_id ORDER BY n.entry), n.organization_id
+        ORDER BY row_number() OVER (PARTITION BY n.organization_id ORDER BY n.id), n.organization_id
         LIMIT most
     )
     UPDATE connect.system_notifications n

@@ -121,7 +121,7 @@ class Lab:
 
     def hub(self) -> Rows:
         """Every byte of every notification."""
-        return self.rows("SELECT n::text FROM connect.system_notifications n ORDER BY n.entry")
+        return self.rows("SELECT n::text FROM connect.system_notifications n ORDER BY n.id")
 
     def rebuild(self, most: int | None = None) -> tuple[object, ...]:
         """Opened, resolved, more."""

@@ -102,7 +102,7 @@ def test_what_has_healed_and_comes_back_is_a_new_notification(bench: Lab) -> Non
             "UPDATE connect.whatsapp_instances SET state = %s WHERE id = %s", [state, id_]
         )
         bench.rebuild()
-    told = bench.rows("SELECT resolved_at IS NULL FROM connect.system_notifications ORDER BY entry")
+    told = bench.rows("SELECT resolved_at IS NULL FROM connect.system_notifications ORDER BY id")
     assert told == [(False,), (True,)]
 
 
@@ -113,7 +113,7 @@ def test_a_flood_of_one_tenant_keeps_another_waiting_for_a_page_at_most(bench: L
     bench.rebuild(100)
     order = [
         row[0]
-        for row in bench.rows("SELECT organization_id FROM connect.system_notifications ORDER BY entry")
+        for row in bench.rows("SELECT organization_id FROM connect.system_notifications ORDER BY id")
     ]
     assert len(order) == 100 and order[:6] == [ORGANIZATION, OTHER] * 3
     bench.rebuild()
