@@ -194,6 +194,10 @@ class Settings(BaseSettings):
     """Group links: wait after the first failed attempt; times the failures, at most 8."""
     group_link_batch_size: int = Field(default=20, ge=1, validation_alias="GROUP_LINK_WORKER_BATCH_SIZE")
     """Group links that one worker sends at a time."""
+    group_links_stuck_s: float = Field(default=600.0, gt=0)
+    """Seconds after which a row that is `processing` is asked after."""
+    group_links_look_every_s: float = Field(default=60.0, gt=0)
+    """How often a sink looks after the queue of group links, one sink at a time."""
     group_links_sent_days: int = Field(default=30, ge=0, le=36_500)
     """Days for which the rows of sent group links are kept; 0 = for ever."""
     group_links_failed_days: int = Field(default=90, ge=0, le=36_500)

@@ -24,6 +24,7 @@ from schemas.topic_names import DEAD, OUTCOMES, PARKING
 from settings import Language, Settings
 from sinks.batch import Batch, End, Record, Taken
 from sinks.failures import PositionMoved, PostgresAway, Refused, Unavailable
+from sinks.group_link_care import GroupLinkCare
 from sinks.intake import Intake
 from sinks.letters import Dead, Graveyard, dead_outcome
 from sinks.outage import Outage, database_was_away
@@ -75,6 +76,8 @@ def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event
         target=Passes(url, bootstrap, settings).run, args=(stop,), name="alerts", daemon=True
     )
     passes.start()
+    care = GroupLinkCare(url, bootstrap, settings)
+    threading.Thread(target=care.run, args=(stop,), name="group-links", daemon=True).start()
     try:
         with Writer(url) as writer:
             graveyard = Graveyard(bootstrap, topic=settings.topic(DEAD), parking=settings.topic(PARKING))
