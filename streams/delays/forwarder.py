@@ -23,7 +23,7 @@ from streams.due import DELAY_TOPICS
 BATCH_RECORDS: Final = 1_000
 BATCH_BYTES: Final = 8 * 1024 * 1024
 """Of one transaction at most; a single record may be larger."""
-PACE_S: Final = 0.02
+PACE_S: Final = 0.025
 """From the beginning of one transaction to the next: what becomes due meanwhile goes together."""
 IDLE_S: Final = 0.2
 """How long a quiet cycle waits for a record: also how long a stop takes to be seen."""
