@@ -107,6 +107,24 @@ class Settings(BaseSettings):
     # -- where things are
     kafka_bootstrap_servers: str | None = Field(default=None, validation_alias="KAFKA_BOOTSTRAP_SERVERS")
     """host:port list of a given Kafka; unset = the embedded one of `rajada up`."""
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        default="PLAINTEXT", validation_alias="KAFKA_SECURITY_PROTOCOL"
+    )
+    """How a given Kafka is reached (`kafka_access`)."""
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        default="PLAIN", validation_alias="KAFKA_SASL_MECHANISM"
+    )
+    """How it checks the login."""
+    kafka_sasl_username: str | None = Field(default=None, validation_alias="KAFKA_SASL_USERNAME")
+    """Name of the login."""
+    kafka_sasl_password: SecretStr | None = Field(default=None, validation_alias="KAFKA_SASL_PASSWORD")
+    """Its password."""
+    kafka_ssl_ca: Path | None = Field(default=None, validation_alias="KAFKA_SSL_CA")
+    """PEM file with the authorities that may sign the brokers' certificates; unset = the system's."""
+    kafka_ssl_certificate: Path | None = Field(default=None, validation_alias="KAFKA_SSL_CERTIFICATE")
+    """PEM file with our certificate, where the brokers ask for one."""
+    kafka_ssl_key: Path | None = Field(default=None, validation_alias="KAFKA_SSL_KEY")
+    """PEM file with its key, without a password."""
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     """A given Postgres 15+ (libpq URL); unset = the embedded one of `rajada up`."""
     home: Path = Path(".rajada")

@@ -13,6 +13,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
+from kafka_access import kafka_client
 from schemas.topic_names import DEAD, PARKING
 from settings import RajadaError, Settings
 
@@ -36,7 +37,7 @@ def letters(bootstrap: str, settings: Settings) -> dict[str, int]:
 
     Raises GravesUnknown.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+    admin = AdminClient({**kafka_client(bootstrap), "log_level": 2})
     names = {settings.topic(grave): grave for grave in GRAVES}
     try:
         partitions = _partitions(admin, list(names))

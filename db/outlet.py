@@ -20,6 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from db.publisher import EVENT_TYPES, TOO_LARGE, EventRecord
+from kafka_access import kafka_client
 from schemas.dead import Cause, Header, dead_headers
 from schemas.topic_names import DEAD, OUTCOMES
 from settings import RajadaError, Settings
@@ -75,7 +76,7 @@ class Outlet:
         self._acknowledged = 0
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka_client(bootstrap),
                 "client.id": "rajada-relay",
                 "acks": "all",
                 "enable.idempotence": True,
@@ -212,7 +213,7 @@ def _size_limits(bootstrap: str, topics: list[str], timeout_s: float) -> dict[st
     """max.message.bytes of each topic; KafkaNotReady when one is missing or nobody answers."""
     admin = AdminClient(
         # What it can't do is raised here; the client's own lines would only repeat it.
-        {"bootstrap.servers": bootstrap, "socket.timeout.ms": int(timeout_s * 1000), "log_level": 2}
+        {**kafka_client(bootstrap), "socket.timeout.ms": int(timeout_s * 1000), "log_level": 2}
     )
     try:
         known = admin.list_topics(timeout=timeout_s).topics

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from db.pool import conninfo_for, is_away
 from db.publisher import EVENT_TYPES
 from db.queries import load
+from kafka_access import kafka_client
 from ops.errors import OpsError
 from ops.event_lines import EventLine, LineError
 from ops.event_record import record_of
@@ -129,7 +130,7 @@ class Topic:
         self.written = self.already = 0
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka_client(bootstrap),
                 "client.id": "rajada-produce",
                 "partitioner": "murmur2_random",
                 "acks": "all",

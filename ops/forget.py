@@ -15,6 +15,7 @@ from db import forgetting
 from db import orders as stored_orders
 from db.closed_letters import ClosedRow
 from db.forgetting import Known
+from kafka_access import kafka_client
 from ops.asking import asking
 from ops.dlq.desk import Desk, operator
 from ops.dlq.selection import Filter
@@ -90,7 +91,7 @@ class Forgetter:
         self._bootstrap = bootstrap
         self._url = url
         self._contact_id = contact_id
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+        self._admin = AdminClient({**kafka_client(bootstrap), "log_level": 2})
 
     def survey(self, desk: Desk, organization_id: str | None, phone: str | None) -> Survey:
         """Look for everything; changes nothing. Raises NotFound, OpsError."""

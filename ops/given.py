@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_access import kafka_client
 from ops.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def check_kafka(bootstrap: str) -> str:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    client = AdminClient({**kafka_client(bootstrap), "log_level": 0})
     try:
         brokers = len(client.list_topics(timeout=_KAFKA_TIMEOUT_S).brokers)
     except KafkaException as error:

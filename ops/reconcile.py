@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from db.runs import connect
+from kafka_access import kafka_client
 from ops.asking import asking
 from ops.errors import AlreadyRunning, NotYet, OpsError, Unreachable
 from schemas.topic_names import RECONCILIATION
@@ -110,7 +111,7 @@ def order(bootstrap: str, settings: Settings) -> UUID:
 
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **kafka_client(bootstrap),
             "client.id": "rajada-ops",
             "acks": "all",
             "message.timeout.ms": int(DELIVERY_S * 1000),

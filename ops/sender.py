@@ -9,6 +9,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from kafka_access import kafka_client
 from ops.errors import OpsError
 from settings import Settings
 from streams.requeueing import Copy
@@ -38,7 +39,7 @@ class Sender:
         self._failures: dict[int, KafkaError] = {}
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka_client(bootstrap),
                 "client.id": "rajada-ops",
                 "acks": "all",
                 "enable.idempotence": True,

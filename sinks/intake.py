@@ -16,6 +16,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, TopicDescription
 
+from kafka_access import kafka_client
 from sinks.batch import End, Header, Record
 from sinks.failures import PositionMoved, Unavailable
 
@@ -40,10 +41,10 @@ class Intake:
         self._all_down = False
         self._asked: Future[TopicDescription] | None = None
         self._watch_at = 0.0
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient(kafka_client(bootstrap))
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka_client(bootstrap),
                 "group.id": group,
                 "session.timeout.ms": int(session_timeout_s * 1000),
                 "heartbeat.interval.ms": max(300, int(session_timeout_s * 1000 / 4)),

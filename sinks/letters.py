@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from kafka_access import kafka_client
 from schemas import alert_texts
 from schemas.dead import Cause, dead_headers, resting_place
 from schemas.topic_names import DEAD, PARKING
@@ -87,7 +88,7 @@ class Graveyard:
         if self._producer is None:
             self._producer = Producer(
                 {
-                    "bootstrap.servers": self._bootstrap,
+                    **kafka_client(self._bootstrap),
                     "enable.idempotence": True,
                     "partitioner": "murmur2_random",
                     "message.timeout.ms": int(DELIVERY_S * 1000),

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from db.publisher import EVENT_TYPES
 from db.queries import load
+from kafka_access import kafka_client
 from schemas import alert_texts
 from schemas.records import Alert
 from schemas.topic_names import DEAD, PARKING
@@ -209,15 +210,13 @@ class DeadLetters:
 
     def _kept(self, topic: str) -> tuple[str, Mapping[int, tuple[int, int]]] | None:
         """The topic's id, and each partition's first offset and end; None: there is no such topic."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        admin = AdminClient({**kafka_client(self._bootstrap), "log_level": 0})
         asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ASK_S)[topic]
         try:
             described = asked.result(ASK_S + 1)
         except KafkaException:
             return None
-        consumer = Consumer(
-            {"bootstrap.servers": self._bootstrap, "group.id": f"{topic}-counted", "log_level": 0}
-        )
+        consumer = Consumer({**kafka_client(self._bootstrap), "group.id": f"{topic}-counted", "log_level": 0})
         try:
             return str(described.topic_id), {
                 partition.id: consumer.get_watermark_offsets(TopicPartition(topic, partition.id), ASK_S)

@@ -17,6 +17,7 @@ import structlog
 
 from db.leases import new_holder
 from db.pool import async_pool
+from kafka_access import kafka_security
 from logs import configure_logging, logging_config
 from settings import Settings
 from streams import coexistence, topics
@@ -41,7 +42,7 @@ from streams.readiness import Readiness
 from streams.sessions import Sessions
 from streams.source import SourceTopic, SourceTopicRemade
 from streams.sweep_rounds import SweepRounds
-from streams.transport import Batched, Record, Table, each_batch, end_process
+from streams.transport import Batched, Record, Table, credentials, each_batch, end_process
 from streams.undertaker import OriginalRecords
 from streams.whatsapp_numbers import Numbers
 from streams.written import SinkProgress
@@ -83,6 +84,7 @@ def build_app(settings: Settings) -> faust.App:
     app = faust.App(
         settings.topic(topics.APP_ID),
         broker=f"batched://{bootstrap}",
+        broker_credentials=credentials(kafka_security(settings, bootstrap)),
         store="batchmem://",
         Table=Table,
         datadir=str(_data_folder(settings)),

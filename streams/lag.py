@@ -23,6 +23,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from kafka_access import kafka_client
 from settings import RajadaError
 from streams.sweep import Position
 
@@ -52,7 +53,7 @@ class Lags:
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         # What it can't do is raised here; the client's own lines would only repeat it.
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+        self._admin = AdminClient({**kafka_client(bootstrap), "log_level": 2})
 
     def topic_id(self, topic: str) -> str:
         """Kafka's id of a topic; raises LagUnknown when there is none."""

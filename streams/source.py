@@ -9,6 +9,7 @@ from typing import Final
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from kafka_access import kafka_client
 from settings import RajadaError
 from streams.transport import Consumer
 
@@ -86,14 +87,14 @@ class SourceTopic:
         return await asyncio.to_thread(self._end, partition)
 
     def _end(self, partition: int) -> int:
-        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        admin = AdminClient(kafka_client(self._bootstrap))
         where = TopicPartition(self._outcomes, partition)
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client leaves it untyped
         asked = admin.list_offsets({where: latest}, request_timeout=30)
         return int(asked[where].result(30).offset)
 
     def _describe(self) -> str:
-        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        admin = AdminClient(kafka_client(self._bootstrap))
         described = admin.describe_topics(TopicCollection([self._topic]))[self._topic].result(30)
         if described.topic_id is None:
             raise SourceTopicMissing(

@@ -14,6 +14,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
 
+from kafka_access import kafka_client
 from schemas.topic_names import APP_ID as APP_ID
 from schemas.topic_names import CLOCK as CLOCK
 from schemas.topic_names import CONTACTS_CHANGELOG as CONTACTS_CHANGELOG
@@ -124,7 +125,7 @@ class Drift:
 
 def _client(bootstrap: str) -> AdminClient:
     # What it can't do is raised; the client's own lines would only repeat it.
-    return AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 10_000, "log_level": 2})
+    return AdminClient({**kafka_client(bootstrap), "socket.timeout.ms": 10_000, "log_level": 2})
 
 
 def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -> list[str]:

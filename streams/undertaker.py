@@ -15,6 +15,7 @@ import msgspec
 import structlog
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from kafka_access import kafka_client
 from schemas.dead import Cause, Header, dead_headers
 from settings import RajadaError
 from streams.contact import Window, WindowEvent
@@ -79,7 +80,7 @@ class OriginalRecords:
         """The records at these offsets that still exist; blocking, at most FETCH_S seconds each."""
         consumer = Consumer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **kafka_client(self._bootstrap),
                 "group.id": f"{self._topic}-originals",  # assigns by hand and never commits
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from psycopg import sql
 
 from db.urls import url_of
+from kafka_access import kafka_client
 from ops.embedded.folder import DataFolder, read_json, write_json
 from ops.errors import OpsError, Unreachable
 from settings import Settings
@@ -165,7 +166,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def _delete_topics(bootstrap: str, prefix: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+    admin = AdminClient({**kafka_client(bootstrap), "log_level": 2})
     topics = [name for name in admin.list_topics(timeout=10).topics if name.startswith(prefix)]
     for future in admin.delete_topics(topics).values() if topics else ():
         future.result(30)

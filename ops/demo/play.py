@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 from confluent_kafka import KafkaError, Message, Producer
 
+from kafka_access import kafka_client
 from ops.clinic import Connection
 from ops.clinic import Message as Written
 from ops.demo.happenings import Finished, Happening, MediaRead, Noted, Resent, SentNoise, Wrote
@@ -70,7 +71,7 @@ class Player:
         self._settings = settings
         self._engine = engine
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "acks": "all", "linger.ms": 0}
+            {**kafka_client(bootstrap), "partitioner": "murmur2_random", "acks": "all", "linger.ms": 0}
         )
         self._tell = tell
         self._said: dict[str, tuple[Say, EventLine, float]] = {}

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as Record
 
 from db.pool import conninfo_for
+from kafka_access import kafka_client
 from ops.demo.fates import moved
 from ops.demo.happenings import Buried, Decided, Happening, JobBuried, RowSeen
 from schemas.codec import decode_outcome
@@ -45,7 +46,7 @@ class Topics:
         self._source, self._jobs = settings.topic(topics.SOURCE), settings.topic(topics.JOBS)
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka_client(bootstrap),
                 "group.id": f"rajada-demo-{uuid4()}",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",

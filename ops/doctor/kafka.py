@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from db.graves import letters, overfull
+from kafka_access import kafka_client
 from ops.doctor.findings import Check, Verdict, fail, ok, warn
 from ops.doctor.kafka_version import kafka_version
 from settings import RajadaError, Settings
@@ -27,7 +28,7 @@ class KafkaAway(RajadaError):
 
 def connect(bootstrap: str) -> ClusterMetadata:
     """What the cluster says of itself; raises KafkaAway."""
-    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "socket.timeout.ms": 5000})
+    client = AdminClient({**kafka_client(bootstrap), "log_level": 0, "socket.timeout.ms": 5000})
     try:
         return client.list_topics(timeout=ANSWER_S)
     except KafkaException as error:

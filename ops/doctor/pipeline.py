@@ -12,6 +12,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from db.queries import load
 from db.replication import Connection
+from kafka_access import kafka_client
 from ops.doctor.findings import Check, Verdict, fail, ok, warn
 from settings import Settings
 from sinks.outcomes import GROUP
@@ -86,7 +87,7 @@ def pipeline_checks(bootstrap: str, connection: Connection | None, settings: Set
     reraise=True,
 )
 def _group(bootstrap: str, name: str) -> Group:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient({**kafka_client(bootstrap), "log_level": 0})
     found = admin.describe_consumer_groups([name], request_timeout=ANSWER_S)[name].result(ANSWER_S)
     return Group(found.state.name.lower(), len(found.members))
 

@@ -10,6 +10,7 @@ from typing import Final, Self, TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from kafka_access import kafka_client
 from ops.errors import Unreachable
 from streams.lag import PASSING
 
@@ -27,7 +28,7 @@ class TopicReader:
         self._bootstrap = bootstrap
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka_client(bootstrap),
                 "group.id": "rajada-why",  # asked for by the client, never joined
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,

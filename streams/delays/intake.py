@@ -9,6 +9,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from kafka_access import kafka_client
 from schemas.dead import Header
 from streams.delays.forwarder import SessionOver
 from streams.delays.queues import Queues
@@ -41,7 +42,7 @@ class GroupIntake:
         """When no broker could be reached (monotonic), if nothing has come since."""
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka_client(bootstrap),
                 "group.id": group,
                 "session.timeout.ms": int(session_timeout_s * 1000),
                 "heartbeat.interval.ms": max(300, int(session_timeout_s * 1000 / 4)),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from kafka_access import kafka_client
 from streams.delays.forwarder import Refused, SessionOver, Undone
 from streams.delays.records import Place, Send
 
@@ -36,7 +37,7 @@ class TransactionalOutlet:
         self._refused: set[int] = set()
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka_client(bootstrap),
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": int(TRANSACTION_S * 1000),
                 "linger.ms": 2,

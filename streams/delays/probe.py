@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, Producer
 
+from kafka_access import kafka_client
 from settings import RajadaError
 from streams.delays.broker_clock import BrokerClock
 
@@ -41,7 +42,7 @@ class KafkaClock:
         self._wrong = False
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **kafka_client(bootstrap),
                 "linger.ms": 0,
                 "message.timeout.ms": int(ANSWER_S * 1000),
                 "reconnect.backoff.max.ms": 2_000,

@@ -23,6 +23,7 @@ from .failure import EXIT_CODE, end_process, vital
 from .ledger import Ledger
 from .producer import Producer
 from .records import RecordEvent, Stream
+from .security import credentials
 from .table import Store, Table, create_table
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "TransportError",
     "Work",
     "create_table",
+    "credentials",
     "each_batch",
     "end_process",
     "vital",

@@ -11,7 +11,7 @@ import confluent_kafka
 from aiokafka.partitioner import murmur2
 from confluent_kafka import KafkaError, KafkaException, Message, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
-from faust.exceptions import ImproperlyConfigured, NotReady, ProducerSendError
+from faust.exceptions import NotReady, ProducerSendError
 from faust.transport import producer as base
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, RecordMetadata
@@ -20,6 +20,7 @@ from mode.utils.times import want_seconds
 from .alarms import WHAT_TO_DO
 from .buffer import Buffer
 from .failure import end_process
+from .security import for_librdkafka
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 Item: TypeAlias = (
@@ -83,10 +84,9 @@ class Producer(base.Producer):
         self._partition_counts: dict[str, int] = {}
 
     def _settings(self) -> dict[str, Any]:
-        if self.app.conf.broker_credentials is not None:
-            raise ImproperlyConfigured("broker_credentials are not supported by batched:// yet")
         servers = driver.server_list(self.transport.url, 9092)
-        return {"bootstrap.servers": ",".join(servers), "client.id": self.client_id}
+        security = for_librdkafka(self.app.conf.broker_credentials)
+        return {"bootstrap.servers": ",".join(servers), "client.id": self.client_id, **security}
 
     async def on_start(self) -> None:
         """Start librdkafka."""
