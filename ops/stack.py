@@ -172,6 +172,9 @@ class Stack:
         return {
             **os.environ,
             "KAFKA_BOOTSTRAP_SERVERS": self.kafka,
+            **(
+                {"KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"} if self._kafka else {}
+            ),  # the embedded one asks for none
             "DATABASE_URL": self.database_url,
             "RAJADA_HOME": str(self._folder.root),
             "PYTHONUNBUFFERED": "1",
