@@ -79,7 +79,7 @@ def test_aborted_transactions_are_not_delivered_and_not_in_the_way(kafka, prefix
         assert "were deleted" not in lab.logs()
 
 
-def test_records_without_key_or_value_and_any_bytes_pass(kafka, prefix, tmp_path):
+def test_br_12_records_without_key_or_value_and_any_bytes_pass(kafka, prefix, tmp_path):
     odd = [
         (None, None), (None, b"v"), (b"k", None), (b"", b""), (b"\xff\xfe\x00", b"\x80" * 10),
         (b"\x00" * 200, b"{not json"), ("ключ".encode(), b"\xc3\x01" + b"\x00" * 8), (b"k", b"x" * 500_000),
