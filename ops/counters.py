@@ -57,10 +57,10 @@ def lines(name: str, values: Values) -> list[str]:
     stops = {key.removeprefix("stop:"): n for key, n in values.items() if key.startswith("stop:")}
     ends = [*_told(values, _ENDS[:1]), *(f"{_number(n)} {reason}" for reason, n in stops.items())]
     ends += _told(values, _ENDS[1:])
-    windows = _sum(values, ("recovered", "opened"))
+    windows, found = _sum(values, ("recovered", "opened")), int(values.get("recovered", 0))
     sweep = values.get("sweep")
     more = [
-        f"{windows:,} windows" + _list(ends),
+        f"{windows:,} windows" + (f", {found:,} of them found at the start" if found else "") + _list(ends),
         *(_jobs(values) if "attempts" in values else []),
         *([f"sweep {sweep}; {_number(values.get('swept', 0))} published again"] if sweep else []),
     ]

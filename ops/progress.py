@@ -165,9 +165,15 @@ def summary(run: RunFile, home: Path) -> list[str]:
 
 
 def run_as_json(
-    run: RunFile, home: Path, counters: Mapping[str, Mapping[str, int | str]] | None = None
+    run: RunFile,
+    home: Path,
+    counters: Mapping[str, Mapping[str, int | str]] | None = None,
+    trouble: str = "",
 ) -> str:
-    """The run for programs: state, where the servers listen, times, every unit, what they have counted."""
+    """The run for programs: state, where the servers listen, times, every unit, what they have counted.
+
+    `trouble` is what stands in the way of all of them: a full disk.
+    """
     told = {
         "state": run.state,
         "home": str(home),
@@ -180,6 +186,7 @@ def run_as_json(
         "counters": counters or {},
         "hint": run.hint,
         "error": run.error,
+        "trouble": trouble,
     }
     return msgspec.json.encode(told).decode()
 

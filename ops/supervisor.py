@@ -6,13 +6,14 @@ the thread that lives longest. What takes long (downloads, initdb, migrations) r
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
 
 import structlog
 
-from ops.embedded.folder import DataFolder
+from ops.embedded.folder import DataFolder, shortage
 from ops.supervision.lifecycle import Policy
 from ops.supervision.log_files import bound
 from ops.supervision.run_file import UnitView
@@ -23,9 +24,10 @@ log = structlog.get_logger(__name__)
 
 _TICK_S = 0.05
 _CALM_TICK_S = 0.2
-_LOOK_AT_LOGS_S = 5.0
+_LOOK_AT_DISK_S = 2.0
 
 OnChange = Callable[[Sequence[UnitView]], None]
+OnTrouble = Callable[[str], None]
 
 
 class Supervisor:
@@ -40,15 +42,21 @@ class Supervisor:
         stop_deadline_s: float = 20.0,
         log_max_bytes: int = 10 << 20,
         on_change: OnChange = lambda views: None,
+        on_trouble: OnTrouble = lambda trouble: None,
     ) -> None:
-        """The units' order is that of starting; `Unit.after` names what must be up before."""
+        """The units' order is that of starting; `Unit.after` names what must be up before.
+
+        `on_trouble` hears when the disk runs full, in words, and when there is room again (an empty text).
+        """
         now = time.monotonic()
         self._watched = {unit.name: Watched(unit, policy or Policy(), now) for unit in units}
         self._folder = folder
         self._stop_deadline_s = stop_deadline_s
         self._log_max_bytes = log_max_bytes
         self._on_change = on_change
-        self._logs_at = now
+        self._on_trouble = on_trouble
+        self._trouble = ""
+        self._looked_at = now
         self._shown: tuple[UnitView, ...] = ()
         self._stop_asked = threading.Event()
 
@@ -110,9 +118,21 @@ class Supervisor:
         for each in self._watched.values():
             each.step(now, self._is_up)
         self._tell()
-        if now - self._logs_at > _LOOK_AT_LOGS_S:
-            self._logs_at = now
+        if now - self._looked_at > _LOOK_AT_DISK_S:
+            self._looked_at = now
             bound(self._folder.logs, self._log_max_bytes)
+            self._look_at_room()
+
+    def _look_at_room(self) -> None:
+        free = shutil.disk_usage(self._folder.root).free
+        trouble = shortage(free, self._folder.root)
+        if bool(trouble) != bool(self._trouble):
+            if trouble:
+                log.error("disk_full", free_mb=free >> 20, folder=str(self._folder.root))
+            else:
+                log.info("disk_has_room_again", free_mb=free >> 20)
+            self._on_trouble(trouble)
+        self._trouble = trouble
 
     def _is_up(self, name: str) -> bool:
         return self._watched[name].up

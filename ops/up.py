@@ -91,6 +91,7 @@ class Up:
             stop_deadline_s=self._settings.stop_deadline_s,
             log_max_bytes=self._settings.log_file_max_mb << 20,
             on_change=self._changed,
+            on_trouble=self._troubled,
         )
 
         def asked(number: int, frame: FrameType | None) -> None:
@@ -124,6 +125,9 @@ class Up:
         self._run = msgspec.structs.replace(self._run, units=tuple(views))
         self._note(self._run.state)
         self._progress.show(views)
+
+    def _troubled(self, trouble: str) -> None:
+        self._progress.say(trouble or "There is room on the disk again.")
 
     def _note(self, state: StackState, error: Exception | None = None) -> None:
         stack = self._stack

@@ -96,27 +96,32 @@ def status(json: Json = False) -> None:
     from rich.console import Console
 
     from ops.counters import counted, lines
-    from ops.embedded.folder import find_folder
+    from ops.embedded.folder import find_folder, shortage
     from ops.endpoints import running
     from ops.errors import NotRunning
     from ops.progress import run_as_json, summary
+    from ops.supervision.last_run import ended_as_json, how_it_ended
     from ops.supervision.run_file import read_run_file
     from settings import get_settings
 
     settings = get_settings()
     run, home, folder = running(settings), settings.home.absolute(), find_folder(settings.home)
     if run is None:
-        if json:
-            typer.echo('{"state":"stopped"}')
         last = read_run_file(folder) if folder is not None else None
-        why = f" The last start failed: {last.error}" if last is not None and last.error else ""
-        raise NotRunning(f"Nothing runs in {home}; `rajada up` starts it.{why}")
+        if json:
+            typer.echo(ended_as_json(last))
+        raise NotRunning(f"Nothing runs in {home}. {how_it_ended(last)}")
     counters = counted(folder.status, run.units) if folder is not None else {}
+    trouble = shortage(shutil.disk_usage(home).free, home)
     if json:
-        typer.echo(run_as_json(run, home, counters))
+        typer.echo(run_as_json(run, home, counters, trouble))
         return
     console = Console(highlight=False)
+    if trouble:
+        console.print(trouble, style="red", markup=False, soft_wrap=True)
     console.print(_table(run, time.time()))
+    if counters:
+        console.print("Since they were started:", style="dim")
     for name, values in counters.items():
         for line in lines(name, values):
             console.print(line, markup=False, soft_wrap=True)

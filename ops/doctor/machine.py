@@ -12,7 +12,7 @@ from pydantic_settings import DotEnvSettingsSource
 
 import status
 from ops.doctor.findings import Check, Finding, Verdict, examine, fail, ok, warn
-from ops.embedded.folder import find_folder
+from ops.embedded.folder import NO_ROOM_BYTES, find_folder
 from schemas.evolution import problems
 from schemas.history import CURRENT_FILES, current_text, versions
 from settings import Settings
@@ -20,7 +20,7 @@ from streams.media import CEILING_MS
 
 GB: Final = 1 << 30
 LITTLE_DISK: Final = 5 * GB
-NO_DISK: Final = GB // 2
+NO_DISK: Final = NO_ROOM_BYTES
 OTHER_VARIABLES: Final = frozenset({status.STATUS_DIR, "RAJADA_DEBUG", "RAJADA_DECISION_CASES"})
 """Variables with our prefix that are no settings."""
 

@@ -23,6 +23,8 @@ MARKER = "rajada.json"
 _KIND = "rajada data folder"
 _MADE_BEFORE = frozenset({"worker", "demo", "status"})
 """A demo, or a worker that was started alone, leaves these in a folder that nobody marked."""
+NO_ROOM_BYTES = 1 << 29
+"""Below it a running stack is in trouble: Kafka and Postgres end when they can't write."""
 LEAST_FREE_BYTES = 1 << 30
 """Kafka's and Postgres' first files and a day of their logs; a disk that runs full stops both."""
 
@@ -72,6 +74,21 @@ class DataFolder:
     def lock(self) -> Path:
         """Held by the `rajada up` of this folder."""
         return self.root / "lock"
+
+
+def shortage(free: int, root: Path) -> str:
+    """What so little room on the disk of a data folder means, and what to do; empty: there is enough.
+
+    Args:
+        free: bytes that are left.
+        root: the data folder.
+    """
+    if free >= NO_ROOM_BYTES:
+        return ""
+    return (
+        f"The disk of {root} has {free >> 20} MiB left. When it is full Kafka and Postgres stop; nothing "
+        "that was acknowledged is lost, and they start again by themselves when there is room. Make room."
+    )
 
 
 def open_folder(path: Path | str, *, least_free: int = LEAST_FREE_BYTES) -> DataFolder:

@@ -6,8 +6,9 @@ tells of a kill -9 or a power failure: the processes it names are ended before a
 
 from __future__ import annotations
 
+import errno
 import signal
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 import structlog
@@ -16,6 +17,9 @@ from ops.embedded.folder import DataFolder
 from ops.embedded.process import ProcessId, end_stray
 
 log = structlog.get_logger(__name__)
+
+_ROUNDED_TO: Final = 8 * 1024
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 StackState = Literal["starting", "ready", "stopping", "failed"]
 
@@ -63,12 +67,26 @@ class RunFile(msgspec.Struct, frozen=True):
 
 
 def write_run_file(folder: DataFolder, run: RunFile) -> None:
-    """Replace the run file in one step. Only its owner may read it: a given database's URL is in it."""
+    """Replace the run file in one step. Only its owner may read it: a given database's URL is in it.
+
+    On a full disk it is overwritten in its place, for which its size is rounded up: then above all it must
+    tell what runs no more. Raises OSError when even that fails.
+    """
+    content = msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n"
+    content += b" " * (-len(content) % _ROUNDED_TO)
     draft = folder.run_file.with_name(".run.json.new")
-    draft.unlink(missing_ok=True)
-    draft.touch(0o600)
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
-    draft.replace(folder.run_file)
+    try:
+        draft.unlink(missing_ok=True)
+        draft.touch(0o600)
+        draft.write_bytes(content)
+        draft.replace(folder.run_file)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        if error.errno not in _NO_ROOM:
+            raise
+        with folder.run_file.open("r+b") as file:
+            file.write(content)
+            file.truncate()
 
 
 def read_run_file(folder: DataFolder) -> RunFile | None:

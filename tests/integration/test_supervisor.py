@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from ops.embedded.folder import DataFolder, open_folder
 from ops.embedded.postgres import EmbeddedPostgres
@@ -25,6 +27,7 @@ from ops.supervision.run_file import RunFile, UnitView, clean_up, read_run_file,
 from ops.supervision.units import Program, ServerUnit, Step, Unit
 from ops.supervisor import Supervisor
 from settings import RajadaError
+from tests.disks import small_disk
 
 REPOSITORY = Path(__file__).parents[2]
 POLICY = Policy(first_pause_s=0.05, longest_pause_s=0.2, tries=3)
@@ -126,6 +129,11 @@ class Lab:
 @pytest.fixture
 def lab(folder: DataFolder) -> Lab:
     return Lab(folder)
+
+
+def make_topic(bootstrap: str, name: str, timeout_s: float) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(timeout_s)
 
 
 def until(true: Callable[[], bool], timeout_s: float = 15.0) -> None:
@@ -259,6 +267,19 @@ def test_a_program_that_runs_once_holds_nobody_up_and_is_not_restarted(lab: Lab)
     supervisor.stop()
 
 
+def test_a_disk_that_runs_full_is_told_once_and_so_is_that_there_is_room_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.supervisor._LOOK_AT_DISK_S", 0)
+    found, told = iter(["", "900 MiB", "800 MiB", "700 MiB", ""]), list[str]()
+    monkeypatch.setattr("ops.supervisor.shortage", lambda free, root: next(found, ""))
+    supervisor = Supervisor([lab.program("one")], lab.folder, policy=POLICY, on_trouble=told.append)
+    assert supervisor.run_until_up()
+    lab.run_while(supervisor, lambda: until(lambda: told[-1:] == [""]))
+    supervisor.stop()
+    assert told == ["900 MiB", ""]
+
+
 def test_a_server_that_dies_comes_back_on_its_port_with_its_data(lab: Lab) -> None:
     server = EmbeddedPostgres(lab.folder, durable=False)
     supervisor = lab.supervisor([ServerUnit(server)])
@@ -340,6 +361,9 @@ def test_up_status_second_up_kill_9_up_again_and_down(rajada: Command) -> None:
     os.kill(run.supervisor_pid, signal.SIGKILL)
     children = [ProcessId(unit.pid, unit.started) for unit in run.units if unit.pid is not None]
     assert len(children) >= 2
+    until(lambda: rajada("status").returncode == 4)
+    assert f"(process {run.supervisor_pid}) is gone without having stopped" in rajada("status").stderr
+    assert json.loads(rajada("status", "--json").stdout)["state"] == "killed"
     again = rajada("up", "--detach", "--json", "--servers-only")
     assert again.returncode == 0, again.stderr
     assert not any(child.alive for child in children)
@@ -390,3 +414,32 @@ def test_a_database_with_tables_of_others_is_an_existing_crm(empty_database: str
     with psycopg.connect(empty_database) as connection:
         connection.execute("CREATE TABLE event_log (id uuid)")
     assert whose_tables(empty_database) == "existing"
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_told_and_everything_starts_again_when_there_is_room(tmp_path: Path) -> None:
+    """Kafka ends when it can't write. The status must not go on saying that it is ready."""
+    with small_disk(tmp_path / "disk", "1300m") as disk:
+        rajada = Command(disk / "home")
+        started = rajada("up", "--detach", "--servers-only")
+        assert started.returncode == 0, started.stderr
+
+        def states() -> dict[str, str]:
+            told = json.loads(rajada("status", "--json").stdout)
+            return {"trouble": told["trouble"], **{unit["name"]: unit["state"] for unit in told["units"]}}
+
+        assert states()["trouble"] == ""
+        with contextlib.suppress(OSError), (disk / "fill").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * (1 << 20))
+        try:
+            until(lambda: "0 MiB left" in states()["trouble"], 30)
+            assert "0 MiB left" in rajada("status").stdout
+            with contextlib.suppress(Exception):  # whoever writes finds that there is no room
+                make_topic(rajada.run().kafka, "t", timeout_s=5)
+            until(lambda: states()["kafka"] in ("restarting", "blocked"), 60)
+        finally:
+            (disk / "fill").unlink()
+        until(lambda: (told := states())["trouble"] == "" and told["kafka"] == "ready", 90)
+        make_topic(rajada.run().kafka, "after", timeout_s=30)
+        assert rajada("down").returncode == 0

@@ -40,7 +40,7 @@ def test_the_workers_numbers_add_up_before_the_readers_eyes() -> None:
     }
     assert lines("worker", values) == [
         "worker: 1,234 events read: 300 opened a window, 900 joined one, 34 known before",
-        "        302 windows: 280 jobs, 10 org_not_operating, 12 open",
+        "        302 windows, 2 of them found at the start: 280 jobs, 10 org_not_operating, 12 open",
         "        sweep held: the sink is more than 60 s behind; 3 published again",
     ]
 
