@@ -119,7 +119,7 @@ def main() -> None:
             "RAJADA_TOPIC_PREFIX": settings.topic_prefix,
         }
         command = [sys.executable, "-m", "ops.cli", "dlq", "requeue", "--all", "--yes", "--json"]
-        begun = time.monotonic()
+        before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         done = subprocess.run(
             [*command, *(["--rate", asked.rate] if asked.rate else [])],
             env=environment, capture_output=True, text=True, check=False,
@@ -132,7 +132,8 @@ def main() -> None:
         copies = {topic: arrived(settings, topic) for topic in (SOURCE, CONTROL)}
     print(f"{told['requeued']:,} letters requeued in {seconds:.1f} s (bar: {BAR_S:.0f} s), of them")
     print(f"  {told['seconds']:.1f} s of copying, {told['requeued'] / told['seconds']:,.0f} letters/s")
-    print(f"  peak memory {usage.ru_maxrss / 1024:.0f} MiB of the largest process")
+    cpu_s = usage.ru_utime + usage.ru_stime - before.ru_utime - before.ru_stime
+    print(f"  {cpu_s:.1f} s of CPU, peak memory {usage.ru_maxrss / 1024:.0f} MiB")
     for topic, (count, different) in copies.items():
         print(f"  {topic}: {count:,} records, {different:,} different")
     if sum(count for count, _ in copies.values()) != asked.letters or seconds > BAR_S:

@@ -66,23 +66,38 @@ def requeued(letter: Letter, replays: int, source: str, run: Run, *, park: bool)
         run: who requeues.
         park: whether it is parked after too many replays; False: somebody asked for it by hand.
     """
+    topic = goes_to(letter, replays, park=park)
+    if isinstance(topic, Stays):
+        return topic
+    if topic == PARKING:
+        kept = [one for one in letter.headers if one[0] != COPIED_FROM]
+        return Copy(PARKING, letter.key, letter.value, [*kept, (COPIED_FROM, source.encode())])
+    headers = _headers(letter, replays + 1, source, run)
+    job = letter.content.record
+    if isinstance(job, Job):
+        return Copy(topic, _key(letter, job), _order(letter, job, replays + 1, source, run), headers)
+    return Copy(topic, letter.key, letter.value, headers)
+
+
+def goes_to(letter: Letter, replays: int, *, park: bool) -> str | Stays:
+    """The topic (name without prefix) that a letter is requeued to; arguments as of `requeued`."""
     if not letter.is_original:
         return Stays(
             "its content is not here any more (erased, or cut since it was too large): "
             "have the event written anew"
         )
     if park and replays >= MOST_REPLAYS:
-        kept = [one for one in letter.headers if one[0] != COPIED_FROM]
-        return Copy(PARKING, letter.key, letter.value, [*kept, (COPIED_FROM, source.encode())])
-    headers = _headers(letter, replays + 1, source, run)
+        return PARKING
     job = letter.content.record
     if isinstance(job, Job):
-        return _order(letter, job, replays + 1, headers, run)
+        if _key(letter, job) is None:
+            return Stays("neither its key nor its content says whose job it is: look at who wrote it")
+        return CONTROL
     topic = way_back(letter.origin)
     if topic is None:
         told = letter.origin or "nobody wrote down where"
         return Stays(f"it came from {told}, which is no topic of Rajada: export it and look at its bytes")
-    return Copy(topic, letter.key, letter.value, headers)
+    return topic
 
 
 def way_back(origin: str) -> str | None:
@@ -112,12 +127,13 @@ def _headers(letter: Letter, replays: int, source: str, run: Run) -> list[Header
     ]
 
 
-def _order(letter: Letter, job: Job, replays: int, headers: Sequence[Header], run: Run) -> Copy | Stays:
-    key = letter.key or (f"{job.organization_id}:{job.contact_id}".encode() if job.contact_id else None)
-    if key is None:
-        return Stays("neither its key nor its content says whose job it is: look at who wrote it")
+def _key(letter: Letter, job: Job) -> bytes | None:
+    return letter.key or (f"{job.organization_id}:{job.contact_id}".encode() if job.contact_id else None)
+
+
+def _order(letter: Letter, job: Job, replays: int, source: str, run: Run) -> bytes:
     command = Command(
-        id=str(uuid5(ORDERS, f"{source_of(headers)} {run.number}")),
+        id=str(uuid5(ORDERS, f"{source} {run.number}")),
         at_ms=run.now_ms,
         action="requeue",
         organization_id=job.organization_id,
@@ -128,7 +144,7 @@ def _order(letter: Letter, job: Job, replays: int, headers: Sequence[Header], ru
         job=letter.value,
         replays=replays,
     )
-    return Copy(CONTROL, key, encode_command(command), headers)
+    return encode_command(command)
 
 
 def source_of(headers: Sequence[Header]) -> str:

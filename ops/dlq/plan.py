@@ -13,7 +13,7 @@ from ops.dlq.groups import Groups
 from ops.dlq.selection import Filter
 from schemas.topic_names import CONTROL, PARKING
 from streams.letters import Letter
-from streams.requeueing import Copy, Run, requeued
+from streams.requeueing import Stays, goes_to
 
 
 @dataclass(slots=True)
@@ -64,8 +64,8 @@ def plan(
 
 
 def _count(made: Plan, letter: Letter, replays: int, chosen: Filter) -> None:
-    copy = requeued(letter, replays, "", Run(0, 0), park=chosen.topic != PARKING)
-    if isinstance(copy, Copy):
-        made.goes[copy.topic] += 1
+    topic = goes_to(letter, replays, park=chosen.topic != PARKING)
+    if isinstance(topic, Stays):
+        made.stays[topic.why] += 1
     else:
-        made.stays[copy.why] += 1
+        made.goes[topic] += 1
