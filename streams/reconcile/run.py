@@ -26,7 +26,7 @@ from streams.reconcile.store import Store
 log = structlog.get_logger(__name__)
 
 BEATS_A_LEASE: Final = 4
-PAGE: Final = 40_000
+PAGE: Final = 50_000
 """Notifications opened, and resolved, in one transaction: so long may a flood keep the others waiting."""
 RELEASE_S: Final = 3.0
 
