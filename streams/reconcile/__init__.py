@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> faust.App:
     """Build the reconciler's application when somebody (Faust's command line) asks for `app`."""
     if name == "app":
-        from settings import get_settings
+        from streams.entry import built
         from streams.reconcile.app import build_app
 
         # importing the module bound its own name here: the application takes its place, once
-        app = globals()["app"] = build_app(get_settings())
+        app = globals()["app"] = built(build_app)
         return app
     raise AttributeError(name)
