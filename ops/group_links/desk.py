@@ -113,7 +113,7 @@ def revoke_token(connection: Connection, token_id: str) -> None:
 
 
 def set_number(connection: Connection, organization: str, phone_number_id: str, token: str) -> None:
-    """Set with which number an organization sends. Raises WrongValue; what is secret is in no message."""
+    """Set with which number an organization sends; no message tells the secret. NotFound, WrongValue."""
     if not _NUMBER.fullmatch(phone_number_id):
         raise WrongValue(f"{phone_number_id!r} is no phone number id: it has digits alone.")
     if not _SECRET.fullmatch(token):
@@ -124,7 +124,8 @@ def set_number(connection: Connection, organization: str, phone_number_id: str, 
         "access_token": token,
         "set_by": operator(),
     }
-    connection.execute(load("whatsapp_number_set"), values)
+    if connection.execute(load("whatsapp_number_set"), values).fetchone() is None:
+        raise NotFound(f"There is no organization {organization}.")
 
 
 def numbers(connection: Connection) -> Sequence[tuple[object, ...]]:
