@@ -52,6 +52,8 @@ def lines(name: str, values: Values) -> list[str]:
     """The numbers of a process for people; of one that we don't know, as they are."""
     if "late_records" in values:
         return _delays(name, values)
+    if "ticks_missed" in values:
+        return _reconciler(name, values)
     if "read" not in values:
         return [f"{name}: " + ", ".join(f"{key} {_number(value)}" for key, value in values.items())]
     stops = {key.removeprefix("stop:"): n for key, n in values.items() if key.startswith("stop:")}
@@ -100,6 +102,25 @@ def _delays(name: str, values: Values) -> list[str]:
         f"{_number(values.get('due', 0))} sent back to run{lateness}"
         + (f"; {', '.join(dead)}" if dead else "")
     ]
+
+
+def _reconciler(name: str, values: Values) -> list[str]:
+    """What the runs of the reconciler did, and which ticks of its schedule came to none."""
+    done = _told(
+        values,
+        (
+            ("moved", "instances moved"),
+            ("skipped", "left as they were"),
+            ("opened", "notifications opened"),
+            ("resolved", "resolved"),
+            ("runs_failed", "runs failed"),
+            ("unknown_states", "instances in unknown states"),
+            ("ticks_skipped", "ticks skipped"),
+            ("ticks_missed", "ticks missed"),
+        ),
+    )
+    runs = int(values.get("runs", 0))
+    return [f"{name}: {_count(runs, 'run')}, the last one {values.get('last')}" + _list(done)]
 
 
 def _told(values: Values, names: Iterable[tuple[str, str]]) -> list[str]:
