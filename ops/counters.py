@@ -120,7 +120,7 @@ def _reconciler(name: str, values: Values) -> list[str]:
         ),
     )
     runs = int(values.get("runs", 0))
-    return [f"{name}: {_count(runs, 'run')}, the last one {values.get('last')}" + _list(done)]
+    return [f"{name}: {_count(runs, 'run')} (last: {values.get('last')})" + _list(done)]
 
 
 def _told(values: Values, names: Iterable[tuple[str, str]]) -> list[str]:
