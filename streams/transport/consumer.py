@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Collection
 from typing import Any
 
@@ -13,7 +14,7 @@ from faust.types import TP
 from .batches import Record
 from .delivery import Delivery
 from .errors import FenceRefused, LeaseLost, TransportError
-from .failure import end_process, vital, waiting_tasks
+from .failure import end_by, end_process, vital, waiting_tasks
 from .fetching import ChangelogMissing
 from .ledger import Batch
 from .oversight import Oversight
@@ -34,8 +35,12 @@ class DrainTimeout(TransportError):
 class Consumer(Delivery):
     """The consumer of one worker; all methods run in the main loop."""
 
+    stop_deadline: float = 15.0
+    """Seconds after which a graceful stop ends with status 70; what wasn't finished is done again."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._giving_up = False
+        self._ending: threading.Timer | None = None
         self._membership: Membership | None = None
         self.stayed_member = False
         """Whether nobody else can have owned our partitions since the assignment before."""
@@ -48,6 +53,16 @@ class Consumer(Delivery):
         """Begin to look whether everything moves."""
         await super().on_start()
         self.add_future(vital(self._oversee)())
+
+    def stop_flow(self) -> None:
+        """Deliver nothing more, for a rebalance or for good."""
+        self._look_at_stop()
+        super().stop_flow()
+
+    def _look_at_stop(self) -> None:
+        """A graceful stop has a deadline, whatever work doesn't end, and wherever Kafka is."""
+        if self.app.should_stop and self._ending is None:
+            self._ending = end_by(self.stop_deadline, self.loop)
 
     async def on_task_error(self, exc: BaseException) -> None:
         """An agent without a handler of its own has failed: the process ends, its record isn't acknowledged.
@@ -67,6 +82,7 @@ class Consumer(Delivery):
         oversight = Oversight(self)
         while not self.should_stop:
             await self.sleep(1.0)
+            self._look_at_stop()
             await oversight.look()
 
     # -- ownership

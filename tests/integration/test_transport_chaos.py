@@ -9,6 +9,9 @@ import pytest
 
 from chaos.plan import Plan
 from chaos.transport import own_broker, run
+from streams.transport import EXIT_CODE
+
+from .transport_lab import PARTITIONS, exit_code, laboratory
 
 
 @pytest.mark.alone
@@ -31,3 +34,20 @@ def test_an_outage_of_the_broker_is_ridden_out_or_ends_the_worker_and_loses_noth
     assert findings.violations == [], findings
     assert findings.details["coverage"]["broker kill"] == 1
     assert findings.records == pytest.approx(plan.rate * plan.seconds * 9 / 8, rel=0.01)
+
+
+@pytest.mark.alone
+def test_a_stop_while_the_broker_is_away_ends_in_time(tmp_path):
+    with own_broker() as (bootstrap, broker), laboratory(bootstrap, "away.", tmp_path) as lab:
+        worker = lab.start()
+        producer = lab.producer(log_level=0)
+        for i in range(600):
+            producer.produce(lab.topic, b"x", f"k{i}", i % PARTITIONS)
+        producer.flush()
+        lab.wait_committed()
+        broker.kill()
+        try:
+            worker.process.terminate()
+            assert exit_code(worker, 25) in (0, EXIT_CODE)
+        finally:
+            broker.start()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import subprocess
+import sys
 from collections import Counter
 
 import orjson
 import pytest
 
-from chaos.workers import Worker
+from chaos.workers import ROOT, Worker
 from streams.transport.token import MARKER, Reader
 
 from .transport_lab import PARTITIONS, Lab, exit_code, laboratory, until
@@ -110,3 +113,19 @@ def test_a_standby_takes_over_with_what_it_has_followed(kafka, prefix, tmp_path)
         assert read <= 10, "it read again what it had followed"
         load(lab, 1)
         assert counted(lab) == {6: KEYS}
+
+
+def test_faust_reset_drops_what_is_on_disk(kafka, prefix, tmp_path, disk):
+    with laboratory(kafka, prefix, tmp_path, **disk) as lab:
+        worker = lab.start()
+        load(lab, 1)
+        worker.process.terminate()
+        assert exit_code(worker) == 0
+        assert snapshots(lab) == PARTITIONS
+        command = [sys.executable, "-m", "faust", "-A", "chaos.app", "reset"]
+        done = subprocess.run(
+            command, cwd=ROOT, env={**os.environ, **lab.workers.environment}, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert snapshots(lab) == 0
+        assert recovered(lab.start())[0][0] == KEYS
