@@ -61,7 +61,7 @@ def end_process(error: BaseException) -> NoReturn:
 
 
 def waiting_tasks(loop: asyncio.AbstractEventLoop | None = None) -> list[str]:
-    """Where each task of a loop (this one) waits, innermost call last: for the log of a process that hangs."""
+    """Where each task of a loop (this one) waits, innermost call last (for the log of what hangs)."""
     found = []
     for task in asyncio.all_tasks(loop):
         calls: list[str] = []

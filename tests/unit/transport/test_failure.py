@@ -11,10 +11,11 @@ from streams.transport import EXIT_CODE
 
 BLOCKED = """
 import sys, threading, time
-from streams.transport.failure import end_process
+from streams.transport import failure
+failure.LAST_WORDS = 0.2
 threading.Thread(target=lambda: sys.stdout.write("x" * 1_000_000), daemon=True).start()
-time.sleep(0.5)
-end_process(RuntimeError("it failed"))
+time.sleep(0.3)
+failure.end_process(RuntimeError("it failed"))
 """
 STOPPING = """
 import asyncio
@@ -22,7 +23,7 @@ from streams.transport.failure import end_by
 async def never_ends():
     await asyncio.Event().wait()
 async def main():
-    end_by(0.5, asyncio.get_running_loop())
+    end_by(0.2, asyncio.get_running_loop())
     await never_ends()
 asyncio.run(main())
 """
