@@ -27,6 +27,12 @@ _ENDS: Final = (
     ("handed_over", "handed over"),
     ("open", "open"),
 )
+_LINKS: Final = (
+    ("group_links_enqueued", "on their way"),
+    ("group_links_invalid", "invalid"),
+    ("group_links_rekeyed", "put under their key"),
+    ("group_links_dead", "dead letters"),
+)
 _ATTEMPTS: Final = (
     ("attempts_done", "done"),
     ("attempts_delayed", "to be tried again"),
@@ -64,6 +70,7 @@ def lines(name: str, values: Values) -> list[str]:
     more = [
         f"{windows:,} windows" + (f", {found:,} of them found at the start" if found else "") + _list(ends),
         *(_jobs(values) if "attempts" in values else []),
+        *(_group_links(values) if values.get("group_links_read") else []),
         *([f"sweep {sweep}; {_number(values.get('swept', 0))} published again"] if sweep else []),
     ]
     indent = " " * (len(name) + 2)
@@ -71,6 +78,10 @@ def lines(name: str, values: Values) -> list[str]:
         f"{name}: {_number(values['read'])} events read" + _list(_told(values, _PLACES)),
         *(indent + line for line in more),
     ]
+
+
+def _group_links(values: Values) -> list[str]:
+    return [f"{_number(values['group_links_read'])} group links read" + _list(_told(values, _LINKS))]
 
 
 def _jobs(values: Values) -> list[str]:

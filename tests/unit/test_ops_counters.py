@@ -93,3 +93,11 @@ def test_whose_jobs_are_paused_is_told_and_no_list_without_an_end() -> None:
     assert told(tally, 1, 2, {"a", "*"})["jobs_paused"] == "everybody"
     many = {f"{number:02d}" for number in range(12)}
     assert str(told(tally, 1, 2, many)["jobs_paused"]).endswith("08, 09 and 2 more")
+
+
+def test_group_links_are_counted_where_they_went() -> None:
+    told = lines(
+        "worker", {"read": 0, "group_links_read": 3, "group_links_enqueued": 2, "group_links_dead": 1}
+    )
+    assert told[-1].strip() == "3 group links read: 2 on their way, 1 dead letters"
+    assert all("group links" not in line for line in lines("worker", {"read": 0, "group_links_read": 0}))
