@@ -1,11 +1,12 @@
 """How fast the sink writes: outcomes a second in batches, and how long a lone one takes.
 
-    python -m bench.sink [--outcomes 50000] [--partitions 8] [--lone 200]
+    python -m bench.sink [--outcomes 30000] [--partitions 8] [--lone 200]
 
 Needs KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL (a role that may create databases). Makes databases and
-topics of its own and drops them. Kinds of outcomes are measured apart: stops of one event, windows of three
-events with their job, starts and ends of those jobs, and windows of events that have no row (hand-produced
-ones). Beside each stands a bare UPDATE of the same rows in a database of its own (`bench.sink_bare`).
+topics of its own and drops them. Measured apart: stops of one event, windows of three events with their job,
+starts and ends of those jobs, windows of events that have no row (hand-produced ones); and all of it mixed as
+it comes. Beside each stands a bare UPDATE of the same rows in a database of its own (`bench.sink_bare`), in
+turns of a few thousand. The sink also reads from Kafka, decodes and writes the trace; the bare one does not.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from statistics import median
+from typing import Self
 
 import msgspec
 import psycopg
@@ -38,6 +41,8 @@ from sinks.outcomes import BATCH, run_sink
 
 CONTACTS = 2_000
 EVENTS_A_WINDOW = 3
+ROUND = 6_000
+"""Outcomes of one round: few, so that a busy machine is as busy for both."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def prepared(partitions: int) -> Iterator[Bench]:
     """A database and topics for this run."""
     bootstrap, admin_url = os.environ["KAFKA_BOOTSTRAP_SERVERS"], os.environ["DATABASE_URL"]
     name = f"bench_{uuid.uuid4().hex[:10]}"
-    settings = Settings(topic_prefix=f"{name}.", partitions=partitions)
+    settings = Settings(topic_prefix=f"{name}.", partitions=partitions, session_timeout_s=60.0)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = [settings.topic(OUTCOMES), settings.topic(DEAD)]
     for future in admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():
@@ -139,6 +144,29 @@ def lives_of(made: list[Outcome]) -> Iterator[Outcome]:
                 )  # fmt: skip
 
 
+def mixed_of(bench: Bench, count: int) -> Iterator[Outcome]:
+    """As it comes: for each window with a job a start and an end of another one, and half a stop."""
+    windows: list[Outcome] = []
+    for _ in range(0, count, ROUND):
+        before, windows = windows, list(outcomes_of(bench, ROUND * 2 // 7, EVENTS_A_WINDOW, True))
+        lives = list(lives_of(before or windows))
+        stops = list(outcomes_of(bench, ROUND - len(windows) - len(lives), 1, False))
+        mixed = [*windows, *lives, *stops] if before else [*windows, *stops]
+        if before:
+            # each kind in its own order, one among the other
+            places = sorted(range(len(mixed)), key=lambda n: _place(n, len(windows), len(lives), len(stops)))
+            mixed = [mixed[n] for n in places]
+        yield from mixed
+
+
+def _place(n: int, *sizes: int) -> float:
+    for size in sizes:
+        if n < size:
+            return n / size
+        n -= size
+    return 1.0
+
+
 def seed(url: str, bench: Bench, outcomes: list[Outcome]) -> None:
     """The rows of the events, as the CRM wrote them."""
     with psycopg.connect(url) as connection:
@@ -171,23 +199,61 @@ def written(connection: psycopg.Connection[tuple[int]]) -> int:
     return row[0]
 
 
-def throughput(bench: Bench, producer: Producer, outcomes: list[Outcome], before: int) -> float:
-    """Time a sink over outcomes that wait for it; outcomes a second."""
-    produce(bench, producer, outcomes)
-    process = multiprocessing.get_context("spawn").Process(
-        target=child, args=(bench.url, bench.bootstrap, bench.settings)
-    )
-    with psycopg.connect(bench.url, autocommit=True) as connection:
-        process.start()
-        while written(connection) == before:
+class Sink:
+    """The sink's process, frozen while it is given something to do."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._process = multiprocessing.get_context("spawn").Process(
+            target=child, args=(bench.url, bench.bootstrap, bench.settings)
+        )
+        self._connection = psycopg.connect(bench.url, autocommit=True)
+        self.written = 0
+
+    def __enter__(self) -> Self:
+        self._process.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.join()
+        self._connection.close()
+
+    def freeze(self) -> None:
+        """Stop it where it is; it must go on within the session timeout."""
+        self._signal(signal.SIGSTOP)
+
+    def write(self, count: int) -> float:
+        """Let it go on; the seconds until so many further outcomes are in Postgres."""
+        self._signal(signal.SIGCONT)
+        started = time.perf_counter()
+        while written(self._connection) < self.written + count:
             time.sleep(0.002)
-        started, first = time.perf_counter(), written(connection)
-        while written(connection) < before + len(outcomes):
-            time.sleep(0.01)
-        seconds = time.perf_counter() - started
-    process.terminate()
-    process.join()
-    return (before + len(outcomes) - first) / seconds
+        self.written += count
+        return time.perf_counter() - started
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+
+def compare(
+    bench: Bench, producer: Producer, sink: Sink, name: str, outcomes: list[Outcome], rows: bool
+) -> None:
+    """Round by round the bare statements, then the sink with the same outcomes; what else runs meets both."""
+    ratios, found = [], []
+    for first in range(0, len(outcomes), ROUND):
+        part = outcomes[first : first + ROUND]
+        if rows:
+            seed(bench.url, bench, part)
+            seed(bench.bare_url, bench, part)
+        sink.freeze()
+        produce(bench, producer, part)
+        least = bare(bench.bare_url, part, BATCH)
+        seconds = sink.write(len(part))
+        ratios.append(least / seconds)
+        found.append(len(part) / seconds)
+    told = f"{name:34} {median(found):>9,.0f} outcomes/s   bare {median(found) / median(ratios):>9,.0f}"
+    print(f"{told}   ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
 
 
 def latency(bench: Bench, producer: Producer, count: int) -> None:
@@ -219,7 +285,7 @@ def latency(bench: Bench, producer: Producer, count: int) -> None:
 def main() -> None:
     """Run all of it and print a line each."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--outcomes", type=int, default=50_000)
+    parser.add_argument("--outcomes", type=int, default=30_000)
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--lone", type=int, default=200)
     arguments = parser.parse_args()
@@ -227,21 +293,20 @@ def main() -> None:
         producer = Producer(
             {"bootstrap.servers": bench.bootstrap, "partitioner": "murmur2_random", "linger.ms": 1}
         )
-        count, before = arguments.outcomes, 0
+        count = arguments.outcomes
         windows = list(outcomes_of(bench, count, EVENTS_A_WINDOW, True))
-        for name, outcomes, rows in (
-            ("stops of one event", list(outcomes_of(bench, count, 1, False)), True),
-            ("windows of three with their job", windows, True),
-            ("starts and ends of those jobs", list(lives_of(windows)), False),
-            ("windows without rows", list(outcomes_of(bench, count, EVENTS_A_WINDOW, True)), False),
-        ):
-            if rows:
-                seed(bench.url, bench, outcomes)
-                seed(bench.bare_url, bench, outcomes)
-            least = len(outcomes) / bare(bench.bare_url, outcomes, BATCH)
-            found = throughput(bench, producer, outcomes, before)
-            before += len(outcomes)
-            print(f"{name:34} {found:>9,.0f} outcomes/s   bare {least:>9,.0f}   ratio {found / least:.2f}")
+        with Sink(bench) as sink:
+            warm = list(outcomes_of(bench, ROUND, 1, False))
+            produce(bench, producer, warm)
+            sink.write(len(warm))
+            for name, outcomes, rows in (
+                ("stops of one event", list(outcomes_of(bench, count, 1, False)), True),
+                ("windows of three with their job", windows, True),
+                ("starts and ends of those jobs", list(lives_of(windows)), False),
+                ("all of it mixed", list(mixed_of(bench, count)), True),
+                ("windows without rows", list(outcomes_of(bench, count, EVENTS_A_WINDOW, True)), False),
+            ):
+                compare(bench, producer, sink, name, outcomes, rows)
         latency(bench, producer, arguments.lone)
 
 
