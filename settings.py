@@ -325,6 +325,8 @@ class Settings(BaseSettings):
     """Without an answer: `age`: its age alone decides; `leave`: the instance is left for a later run."""
 
     # -- processes
+    standby_replicas: int = Field(default=1, ge=0)
+    """Workers that follow each partition's state beside its owner, so that they can take it over at once."""
     session_timeout_s: float = Field(default=6.0, ge=1.0)
     """Kafka session timeout of the worker, seconds."""
     log_format: Literal["console", "json"] = "console"

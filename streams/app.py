@@ -93,6 +93,7 @@ def build_app(settings: Settings) -> faust.App:
         web_enabled=False,
         topic_partitions=topics.partition_count(bootstrap, settings),
         topic_disable_leader=True,
+        table_standby_replicas=settings.standby_replicas,
         stream_recovery_delay=0.0,
         stream_wait_empty=True,
         stream_buffer_maxsize=16,

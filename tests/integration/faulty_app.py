@@ -100,4 +100,5 @@ async def watch():
         await asyncio.sleep(0.5)
         monitor = app.monitor
         by_topic = {name[len(ID) + 1 :]: n for name, n in monitor.messages_received_by_topic.items()}
+        note("bytes", app.consumer.counters()["transport_bytes_in_flight"])
         note("monitor", monitor.events_total, monitor.messages_received_total, by_topic)

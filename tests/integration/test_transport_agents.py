@@ -158,6 +158,24 @@ def test_br_10_a_blocked_topic_holds_up_no_other(kafka, prefix, tmp_path):
         assert worker.journal("batched") == []
 
 
+def test_what_waits_for_a_slow_agent_is_bounded_by_bytes(kafka, prefix, tmp_path):
+    with faulty("slow", kafka, prefix, tmp_path) as worker:
+        for partition in (0, 1):
+            worker.produce("batched", *[os.urandom(700_000)] * 80, partition=partition)
+        process = worker.start()
+        until(
+            lambda: worker.journal("bytes") and worker.journal("bytes")[-1][0] > 40_000_000,
+            40,
+            "nothing waits",
+        )
+        time.sleep(5)
+        assert max(n for (n,) in worker.journal("bytes")) <= 68_000_000
+        peak = next(
+            line for line in Path(f"/proc/{process.pid}/status").read_text().splitlines() if "VmHWM" in line
+        )
+        assert int(peak.split()[1]) < 400_000, "KiB of 112 MB that were produced"
+
+
 def _singles(worker):
     return [note for note in worker.notes() if note[1] == "single"]
 

@@ -118,7 +118,7 @@ async def restored(log, folder, topic_id="id"):
 async def test_any_crash_leaves_a_snapshot_that_agrees_with_the_changelog(tmp_path, monkeypatch):
     monkeypatch.setattr(snapshots, "SLICE", 2)
     used = 0
-    for seed in range(150):
+    for seed in range(80):
         dice, log = random.Random(seed), []
         folder = tmp_path / str(seed)
         for generation in range(1, 4):  # each owner ends in a crash
@@ -141,7 +141,7 @@ async def test_any_crash_leaves_a_snapshot_that_agrees_with_the_changelog(tmp_pa
             found, start = await restored(log, folder)
             used += start > 1
             assert found == implied(log), seed
-    assert used > 100, "hardly any snapshot came to its end: the test proves nothing"
+    assert used > 60, "hardly any snapshot came to its end: the test proves nothing"
 
 
 async def test_a_value_that_never_became_durable_is_in_no_snapshot(tmp_path):

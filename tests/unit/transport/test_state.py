@@ -11,6 +11,8 @@ from streams.transport import NotOwned
 from streams.transport.state import State
 from streams.transport.token import HEADER, MARKER, Token
 
+KEYS = [b"a", b"b", b"c", b"d"]
+
 
 class Change(NamedTuple):
     offset: int
@@ -159,6 +161,38 @@ def test_late_writes_of_a_replaced_owner_are_ignored_and_markers_are_no_keys(sta
     assert state.apply(0, 4, 7, False, log[4:])
     assert dict(state.items(0)) == {b"a": "old", b"b": "new", b"c": "by a tool, without token"}
     assert state.late_writes == 2
+
+
+def test_late_writes_never_win_wherever_they_land_and_whoever_reads():
+    """Owners follow each other, a group begins anew, replaced ones write late; all readers agree."""
+    for seed in range(200):
+        dice = random.Random(seed)
+        log, true, replaced, generation = [], {}, [], 0
+        for _ in range(dice.randint(1, 6)):
+            generation = 1 if dice.random() < 0.2 else generation + dice.randint(1, 3)  # or deleted: anew
+            owner = State(bytes)
+            owner.assign([0])
+            assert owner.apply(0, 0, len(log), True, log) or not log
+            assert dict(owner.items(0)) == {k: v for k, v in true.items() if v is not None}, seed
+            owner.at(0).claim(generation)
+            headers = owner.at(0).headers
+            log.append(Change(len(log), MARKER, b"", headers))
+            for _ in range(dice.randint(0, 12)):
+                key, value = dice.choice(KEYS), dice.choice([None, b"%d" % dice.randrange(100)])
+                if replaced and dice.random() < 0.3:
+                    log.append(Change(len(log), key, b"late", dice.choice(replaced)))
+                else:
+                    log.append(Change(len(log), key, value, headers))
+                    true[key] = value
+            replaced.append(headers)
+        expected = {key: value for key, value in true.items() if value is not None}
+        follower, position = State(bytes), 0
+        follower.assign([], followed=[0])
+        while position < len(log):
+            end = min(len(log), position + dice.randint(1, 9))
+            assert follower.apply(0, position, end, position == 0, log[position:end])
+            position = end
+        assert follower.find(0).values == expected, seed
 
 
 def test_an_owner_claims_a_token_above_all_that_it_read(state):
