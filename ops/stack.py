@@ -11,6 +11,7 @@ from ops.embedded.kafka import EmbeddedKafka
 from ops.embedded.ports import HOST, ports_for
 from ops.embedded.postgres import EmbeddedPostgres
 from ops.endpoints import STAND_IN, WEB
+from ops.errors import Unreachable
 from ops.given import check_kafka, check_postgres, shown, whose_tables
 from ops.supervision.units import Program, ServerUnit, Step, Unit
 from settings import Settings
@@ -99,11 +100,17 @@ class Stack:
 
     # -- what prepares them
     def _migrate(self) -> str:
-        from db.migrate import migrate
+        from db.migrate import migrate, pending
 
         if self._postgres is not None:
             self._postgres.ensure_database(DATABASE)
-        applied = migrate(self.database_url, crm=whose_tables(self.database_url))
+        crm = whose_tables(self.database_url)
+        if crm == "existing" and (files := pending(self.database_url, crm=crm)):
+            raise Unreachable(
+                f"{shown(self.database_url)} is an existing CRM's database without {len(files)} of Rajada's "
+                "migrations. `rajada migrate --dry-run` shows them, `rajada migrate` asks and applies them."
+            )
+        applied = migrate(self.database_url, crm=crm)
         return f"{len(applied)} applied" if applied else "up to date"
 
     def _topics(self) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -51,17 +52,42 @@ def sink() -> None:
     run_sink(database_of(settings), bootstrap_of(settings), settings, _stopped_by_signals())
 
 
-def migrate() -> None:
-    """Bring the database to the shape Rajada needs; an existing CRM gets our additions only."""
+def migrate(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what it would do; change nothing.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Don't ask before changing a CRM's database.")
+    ] = False,
+) -> None:
+    """Bring the database to the shape Rajada needs; an existing CRM gets our additions only.
+
+    Shows first what it will do. On an existing CRM's database it asks before it does it; where nobody can be
+    asked, it wants --yes.
+    """
     from db.migrate import migrate as apply
+    from db.migrate import pending
     from db.plan import plan
     from ops.endpoints import database_of
     from ops.given import shown, whose_tables
 
     url = database_of(_begin())
     crm = whose_tables(url)
-    for step in plan(url, crm=crm):
-        typer.echo(f"will {step}")
+    steps, files = plan(url, crm=crm), pending(url, crm=crm)
+    for step in steps:
+        typer.echo(f"would {step}" if dry_run else f"will {step}")
+    if dry_run:
+        left = f"{len(files)} migrations would be applied" if files else "nothing is left to do"
+        typer.echo(f"{shown(url)}: {left}. Nothing was changed.")
+        return
+    if crm == "existing" and files and not yes:
+        if not sys.stdin.isatty():
+            raise typer.BadParameter(
+                f"{shown(url)} is an existing CRM's database: give --yes to change it as told above, or look "
+                "first with --dry-run",
+                param_hint="--yes",
+            )
+        typer.confirm(f"Change {shown(url)}, an existing CRM's database, as told above?", abort=True)
     applied = apply(url, crm=crm)
     for name in applied:
         typer.echo(f"applied {name}")

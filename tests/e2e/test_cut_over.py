@@ -186,7 +186,12 @@ def test_every_event_is_answered_once_through_cut_overs_there_and_back(
 
 
 def before(crm: Installation) -> None:
-    migrated = crm.rajada("migrate")
+    looked = crm.rajada("migrate", "--dry-run")
+    assert looked.returncode == 0 and "Nothing was changed." in looked.stdout
+    unasked = crm.rajada("migrate")
+    assert unasked.returncode == 2 and "give --yes" in unasked.stderr
+    assert not crm.connection.execute("SELECT to_regnamespace('rajada')").fetchone()[0]  # type: ignore[index]
+    migrated = crm.rajada("migrate", "--yes")
     assert migrated.returncode == 0 and "an existing CRM's database" in migrated.stdout, migrated.stderr
     assert crm.rajada("topics", "ensure").returncode == 0
     told = crm.doctor()
