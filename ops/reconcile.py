@@ -19,11 +19,11 @@ from ops.errors import AlreadyRunning, NotYet, OpsError, Unreachable
 from schemas.topic_names import RECONCILIATION
 from settings import Settings
 from streams.reconcile.ledger import SCHEDULE, Ledger, Past
-from streams.reconcile.process import workshop
 from streams.reconcile.run import Runner
 from streams.reconcile.store import Preview, Store
 from streams.reconcile.ticking import Look
 from streams.reconcile.triggers import encode_trigger
+from streams.reconcile.workshop import workshop
 
 DELIVERY_S: Final = 15.0
 TAKEN_S: Final = 30.0
@@ -50,7 +50,7 @@ class Desk:
 
         Raises AlreadyRunning while another run goes on.
         """
-        row = await self.ledger.look()
+        row = await self.ledger.look(alive=False)
         firing = await self.ledger.fire(None, Look(row.seen.now, fire="once"))
         if firing is None:
             (past,) = await self.ledger.history(1)

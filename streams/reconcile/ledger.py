@@ -79,9 +79,9 @@ class Ledger:
         self._lease_s = lease_s
         self._schedule = schedule
 
-    async def look(self) -> Row:
-        """The schedule's row; the first look makes it."""
-        row = await self._one("connect_look", {})
+    async def look(self, *, alive: bool = True) -> Row:
+        """The schedule's row; the first look makes it. `alive`: a reconciler looks, and is heard of."""
+        row = await self._one("connect_look", {"alive": alive})
         assert row is not None, "an insert that returns has a row"
         now, seed, version, settled, run_until, waiting, fired, skipped, missed = row
         seen = Seen(now, seed, settled, run_until, waiting)

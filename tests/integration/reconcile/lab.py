@@ -15,10 +15,10 @@ from db.leases import new_holder
 from db.pool import AsyncPool
 from settings import Settings
 from streams.reconcile.ledger import Firing, Ledger
-from streams.reconcile.process import pool_of
 from streams.reconcile.run import Options, Runner
 from streams.reconcile.store import Store
 from streams.reconcile.ticking import Look
+from streams.reconcile.workshop import pool_of
 
 Rows = list[tuple[object, ...]]
 
@@ -42,7 +42,7 @@ class Worker:
 
     async def take(self, kind: str = "once") -> Firing | None:
         """The firing of a run by hand, if none goes on."""
-        row = await self.ledger.look()
+        row = await self.ledger.look(alive=False)
         return await self.ledger.fire(None, Look(row.seen.now, fire=kind))  # type: ignore[arg-type]  # one of the kinds
 
     async def run(self, **options: object) -> tuple[str, dict[str, int]]:

@@ -164,7 +164,7 @@ CLOCK = """
 import asyncio, sys
 from settings import Settings
 from streams.reconcile.clock import Clock
-from streams.reconcile.process import schedule_of, workshop
+from streams.reconcile.workshop import schedule_of, workshop
 
 async def main():
     settings = Settings(reconcile_cron=sys.argv[2], reconcile_jitter_s=0, reconcile_lease_s=1.5)

@@ -191,7 +191,7 @@ import asyncio, sys, time
 from db.leases import new_holder
 from settings import Settings
 from streams.reconcile.instances import Move
-from streams.reconcile.process import pool_of
+from streams.reconcile.workshop import pool_of
 from streams.reconcile.store import Store
 from uuid import uuid4
 

@@ -112,8 +112,7 @@ def test_a_flood_of_one_tenant_keeps_another_waiting_for_a_page_at_most(bench: L
         bench.instance("provisioning_failed", organization=OTHER, age=timedelta(minutes=1))
     bench.rebuild(100)
     order = [
-        row[0]
-        for row in bench.rows("SELECT organization_id FROM connect.system_notifications ORDER BY id")
+        row[0] for row in bench.rows("SELECT organization_id FROM connect.system_notifications ORDER BY id")
     ]
     assert len(order) == 100 and order[:6] == [ORGANIZATION, OTHER] * 3
     bench.rebuild()
@@ -199,6 +198,27 @@ def test_a_reconciler_that_was_heard_of_and_is_silent_is_told_by_whoever_rebuild
     )
     bench.rebuild()
     assert bench.open() == [(None, "no_heartbeat", "reconciler")]
+
+
+async def test_who_has_just_woken_up_gives_the_others_time_to_be_heard(bench: Lab) -> None:
+    """After a night in which nothing ran it is back first; the others have yet to take their leases."""
+    bench.connection.execute(
+        "INSERT INTO rajada.leases VALUES ('sweep', 'h', now() - interval '8 h', now() - interval '8 h')"
+    )
+    async with bench.worker() as worker:
+        await worker.ledger.look()
+        bench.rebuild()
+        assert bench.open() == []
+        # eleven minutes later, of which it was awake all the time
+        bench.connection.execute("UPDATE connect.schedules SET awake_since = now() - interval '11 min'")
+        await worker.ledger.look()
+        bench.rebuild()
+        assert bench.open() == [(None, "no_heartbeat", "worker")]
+        # by hand, when the reconciler itself has fallen silent: both are told
+        bench.connection.execute("UPDATE connect.schedules SET looked_at = now() - interval '11 min'")
+        await worker.ledger.look(alive=False)
+        bench.rebuild()
+        assert [subject for _, _, subject in bench.open()] == ["reconciler", "worker"]
 
 
 def test_a_fact_without_a_limit_is_never_told(bench: Lab) -> None:

@@ -12,7 +12,7 @@ import pytest
 from settings import Settings, WrongSetting
 from streams.reconcile.instances import Instance
 from streams.reconcile.probe import SILENCES, Probe, Provider
-from streams.reconcile.process import options_of
+from streams.reconcile.workshop import options_of
 from tests.integration.reconcile import provider as stand_in
 from tests.integration.reconcile.lab import Lab
 

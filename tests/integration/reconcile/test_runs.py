@@ -131,6 +131,32 @@ async def test_a_short_lease_on_what_can_not_be_moved_makes_no_endless_run(bench
     assert report.reserved == 1
 
 
+async def test_a_row_that_the_crm_holds_keeps_the_others_waiting_for_a_moment(bench: Lab) -> None:
+    """It is locked between our lease and our write, by a transaction that doesn't end."""
+    bench.instances(63)
+    held = bench.instance(age=timedelta(hours=3))
+
+    class Meanwhile(Store):
+        locker: psycopg.Connection | None = None
+
+        async def reserve(self, batch: int, owner: str, lease_s: float) -> list[Instance]:
+            found = await super().reserve(batch, owner, lease_s)
+            if self.locker is None:
+                self.locker = psycopg.connect(bench.url)
+                self.locker.execute("SELECT FROM connect.whatsapp_instances WHERE id = %s FOR UPDATE", [held])
+            return found
+
+    async with bench.worker() as worker:
+        store, report = Meanwhile(worker.pool), Report()
+        firing = await worker.take()
+        assert firing is not None
+        await Repair(store, worker.options).make(firing, report)
+        assert store.locker is not None
+        store.locker.close()
+    assert report.moved.total() == 63 and report.skipped == {"refused_by_the_database": 1}
+    assert bench.state(held) == "provisioning"
+
+
 async def test_trouble_in_the_first_step_does_not_blind_the_hub(bench: Lab) -> None:
     stuck = bench.instance()
     bench.connection.execute("ALTER FUNCTION connect.reserve_whatsapp_reconciliation_lease RENAME TO away")
