@@ -106,6 +106,11 @@ JOB_REASONS: Final[Mapping[str, Reason]] = {
     ),
     "no_reason_given": Reason("no reason given", "The other side said no and not why."),
     "other": Reason("another reason", "What was said is no code of ours: the job's last error tells it."),
+    "bad_key": Reason(
+        "a job or command under a key of ours",
+        "The record's key is `#pauses`, which is no contact's.",
+        "Find out who writes there.",
+    ),
     "no_key": Reason(
         "a job without a key", "The record on `dispatch.jobs` names no contact.", "Find out who writes there."
     ),
@@ -114,7 +119,7 @@ JOB_REASONS: Final[Mapping[str, Reason]] = {
     ),
     "undecodable": Reason(
         "a job or command that can't be read",
-        "The record's bytes are none of ours.",
+        "The record's bytes are none of ours, or a number in it is out of range.",
         "Find out who writes to dispatch.jobs or dispatch.control.",
     ),
     "due_at_unreadable": Reason(

@@ -12,7 +12,7 @@ import structlog
 
 from schemas.dead import Header
 from schemas.records import Job
-from streams.handlers.answers import Answer, Handler, Retry
+from streams.handlers.answers import Answer, Dead, Handler, Retry
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +36,8 @@ class Calls:
     def __init__(self, handlers: Mapping[str, Handler], on_answer: Callable[[], None]) -> None:
         self._handlers = handlers
         self._on_answer = on_answer
-        self._tasks: dict[str, asyncio.Task[Answer]] = {}
+        self._tasks: dict[tuple[bytes, str], asyncio.Task[Answer]] = {}
+        """By the contact, too: a copy of a job under another contact's key has the same id."""
         self.answers: deque[Answered] = deque()
 
     def __len__(self) -> int:
@@ -45,10 +46,10 @@ class Calls:
     def begin(self, key: bytes, partition: int, job: Job, headers: list[Header]) -> None:
         """Run a job's handler beside everything else."""
         task = asyncio.create_task(self._run(job, headers), name=f"job {job.id}")
-        self._tasks[job.id] = task
+        self._tasks[key, job.id] = task
 
         def ended(task: asyncio.Task[Answer]) -> None:
-            del self._tasks[job.id]
+            del self._tasks[key, job.id]
             answer = None if task.cancelled() else task.result()
             self.answers.append(Answered(key, partition, job.id, answer))
             self._on_answer()
@@ -56,9 +57,9 @@ class Calls:
         # not at the end of the task itself: one that is cut short before its first step has no end
         task.add_done_callback(ended)
 
-    def abort(self, job_id: str) -> None:
+    def abort(self, key: bytes, job_id: str) -> None:
         """Cut a call short; whatever it answers is not heard."""
-        task = self._tasks.get(job_id)
+        task = self._tasks.get((key, job_id))
         if task is not None:
             task.cancel()
 
@@ -74,7 +75,9 @@ class Calls:
         await asyncio.sleep(0)  # lets their callbacks run
 
     async def _run(self, job: Job, headers: list[Header]) -> Answer:
-        handler = self._handlers[job.kind]
+        handler = self._handlers.get(job.kind)
+        if handler is None:  # taken up again by a requeue, or after an older version was put back
+            return Dead(f"unknown_kind: no handler for {job.kind!r}")
         try:
             async with asyncio.timeout(handler.timeout_s + OVERTIME_S):
                 return await handler.run(job, job.attempt, headers)

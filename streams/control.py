@@ -6,11 +6,11 @@ Every command has an id and is carried out once; what came of it stands in the t
 from __future__ import annotations
 
 from schemas import alert_texts
-from schemas.codec import decode_job
 from schemas.errors import Undecodable
 from schemas.records import Command, Job
 from schemas.topic_names import CONTROL
 from streams.heads import EVERYBODY, ContactJobs, Head, Origin, State, place_of
+from streams.job_bounds import read_job
 from streams.job_endings import Rules, die, end, hold, move
 from streams.job_records import CONTROL_STAGE, tell, tell_command
 from streams.job_table import Event, targets
@@ -159,7 +159,7 @@ def _unreadable(command: Command) -> str | None:
     if command.job is None:
         return "the command carries no job"
     try:
-        decode_job(command.job)
+        read_job(command.job)
     except Undecodable as error:
         return f"the command's job can't be read: {error}"
     return None
@@ -212,7 +212,7 @@ def _recover(
 def _seat(jobs: ContactJobs, head: Head, command: Command) -> Job:
     """Put the job that a command carries into its head, as the contact's newest."""
     assert command.job is not None, "a command without a readable job was refused"
-    job = decode_job(command.job)
+    job = read_job(command.job)
     place = place_of(job)
     head.order = jobs.next_order
     jobs.next_order += 1

@@ -177,7 +177,7 @@ def place_of(job: Job) -> Place:
     """Conversation and session of a job; other kinds of payload have none."""
     try:
         return _place_decoder.decode(job.payload)
-    except msgspec.DecodeError:  # also its subclass ValidationError
+    except (msgspec.DecodeError, RecursionError):  # the former is ValidationError's base, too
         return Place()
 
 

@@ -38,8 +38,8 @@ class JobBook:
         self._spacing_ms = spacing_ms
         self._flushes: list[asyncio.Future[None]] = []
         self._touched: dict[bytes, int] = {}
-        self.unverified: dict[str, tuple[bytes, int]] = {}
-        """Job id → where it stands."""
+        self.unverified: dict[tuple[bytes, str], int] = {}
+        """Contact's key and job id → partition."""
         self._paused: dict[int, frozenset[str]] = {}
 
     # -- heads
@@ -57,7 +57,7 @@ class JobBook:
             return
         for job_id, head in jobs.heads.items():
             if head.state is State.UNVERIFIED:
-                self.unverified[job_id] = key, partition
+                self.unverified[key, job_id] = partition
         self.offer(key, partition, jobs)
 
     def offer(self, key: bytes, partition: int, jobs: ContactJobs) -> None:
@@ -70,7 +70,7 @@ class JobBook:
             return
         job_id, head = following
         started = (one.started_ms for one in jobs.heads.values() if one.kind == head.kind)
-        organization_id = key.partition(b":")[0].decode()
+        organization_id = key.partition(b":")[0].decode(errors="replace")  # whoever wrote the key
         self.lanes.offer(
             Turn(
                 key,
@@ -118,7 +118,7 @@ class JobBook:
             if head.state in (State.RUNNING, State.HELD):
                 lost.append((key, partition, job_id))
             elif head.state is State.UNVERIFIED:
-                self.unverified[job_id] = key, partition
+                self.unverified[key, job_id] = partition
         if unsent:
             self._touched[key] = partition
         self.offer(key, partition, jobs)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
 
-from schemas.codec import decode_command, decode_job
+from schemas.codec import decode_command
 from schemas.dead import Cause, Header, resting_place
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.records import Job
@@ -21,6 +22,7 @@ from streams.execute import Executor
 from streams.heads import KEPT_MS, PAUSES, Origin, State
 from streams.identifiers import canonical_row_id
 from streams.job_book import JobBook
+from streams.job_bounds import read_job
 from streams.job_endings import Rules
 from streams.ports import Outbox
 from streams.transitions import take
@@ -35,6 +37,7 @@ UNKNOWN_SINCE: Final = "unknown-since"
 """Header: when a worker first met this record and did not know its schema; decimal Unix ms."""
 UNKNOWN_EVERY_MS: Final = 60_000
 UNKNOWN_FOR_MS: Final = 3_600_000
+_TIME: Final = re.compile(rb"[0-9]{1,15}").fullmatch
 
 
 class JobIntake:
@@ -74,11 +77,14 @@ class JobIntake:
     def _job(self, record: Record, partition: int, now_ms: int) -> None:
         tally = self._executor.tally
         tally.read += 1
+        if record.key == PAUSES:
+            self._bury(record, "bad_key", "under this key pauses are kept: it is no contact's", now_ms)
+            return
         if record.key is None or record.value is None:
             self._bury(record, "no_key" if record.key is None else "no_value", "a job needs both", now_ms)
             return
         try:
-            job = decode_job(record.value)
+            job = read_job(record.value)
         except UnknownSchema as error:
             self._not_yet(record, str(error), now_ms)
             return
@@ -109,7 +115,8 @@ class JobIntake:
     def _not_yet(self, record: Record, message: str, now_ms: int) -> None:
         """Another version wrote it: during a rolling upgrade a worker that knows it may come; for an hour."""
         since = next((value for name, value in record.headers if name == UNKNOWN_SINCE), b"")
-        since_ms = int(since) if since.isdigit() else now_ms
+        since_ms = int(since) if _TIME(since or b"") else now_ms
+        since_ms = min(since_ms, now_ms)  # in the future it would never be over
         if now_ms - since_ms >= UNKNOWN_FOR_MS:
             self._bury(record, "unknown_schema", message, now_ms)
             return
@@ -158,6 +165,9 @@ class JobIntake:
                 self._book.changed(PAUSES, partition, pauses)
                 log.info("jobs_paused", action=command.action, partition=partition)
             return
+        if record.key == PAUSES:
+            self._bury(record, "bad_key", "under this key pauses are kept: it is no contact's", now_ms)
+            return
         key = record.key or b""
         jobs = self._book.jobs(key, partition)
         organization_id, _, contact_id = key.decode(errors="replace").partition(":")
@@ -170,4 +180,4 @@ class JobIntake:
         self._book.changed(key, partition, jobs)
         head = jobs.heads.get(command.job_id or "")
         if head is not None and head.state is not State.RUNNING and command.job_id is not None:
-            self._calls.abort(command.job_id)
+            self._calls.abort(key, command.job_id)

@@ -132,13 +132,18 @@ def take_events_in(survivor: Head, taken: Sequence[tuple[str, Head]]) -> None:
     for _, head in taken:
         events.update(dict.fromkeys(head.whole().events))
     events.update(dict.fromkeys(job.events))
-    payload = msgspec.json.decode(job.payload, type=dict[str, object])
-    payload["event_ids"] = [event.event_id for event in events]
+    # other members stay as they are written: a number may be larger than any that can be decoded
+    payload = msgspec.json.decode(job.payload, type=dict[str, msgspec.Raw])
+    payload["event_ids"] = _raw([event.event_id for event in events])
     replays = {event.event_id: event.replay for event in events if event.replay}
     if replays:
-        payload["event_replays"] = replays
+        payload["event_replays"] = _raw(replays)
     merged = msgspec.structs.replace(job, events=tuple(events), payload=msgspec.json.encode(payload).decode())
     survivor.job = encode_job(merged)
+
+
+def _raw(value: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
 
 
 def _json(value: Mapping[str, object] | None) -> str | None:

@@ -13,6 +13,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from db.queries import load
 from streams.heads import State
+from streams.identifiers import canonical_row_id
 from streams.job_book import JobBook, head_of
 from streams.transitions import verify
 
@@ -64,27 +65,26 @@ async def verify_old(
     while True:
         await asyncio.sleep(backoff_s)
         places = dict(list(book.unverified.items())[:AT_ONCE])
-        asked = {}
-        for job_id, (key, partition) in places.items():
+        asked: dict[str, tuple[int, int]] = {}
+        for (key, job_id), partition in places.items():
             head = head_of(book.jobs(key, partition), job_id, State.UNVERIFIED)
             if head is None:
-                book.unverified.pop(job_id, None)
-            else:
-                asked[job_id] = head.replay, head.seq
-        if not asked:
+                book.unverified.pop((key, job_id), None)
+            elif (row_id := canonical_row_id(job_id)) is not None:  # else it has no row that could have ended
+                asked[row_id] = head.replay, head.seq
+        if not book.unverified:
             continue
         try:
-            found = await ended(asked)
+            found = await ended(asked) if asked else {}
         except RowsAway as error:
             backoff_s = min(max(backoff_s * 2, 1.0), LONGEST_BACKOFF_S)
             log.error("old_jobs_wait", jobs=len(asked), error=str(error), next_try_s=backoff_s)
             continue
         backoff_s = LOOK_S
-        for job_id in asked:
-            if book.unverified.pop(job_id, None) is None:
+        for (key, job_id), partition in places.items():
+            if book.unverified.pop((key, job_id), None) is None:
                 continue  # the partitions went meanwhile
-            key, partition = places[job_id]
             jobs = book.jobs(key, partition)
-            if verify(jobs, job_id, found.get(job_id), wall_ms()):
+            if verify(jobs, job_id, found.get(canonical_row_id(job_id) or ""), wall_ms()):
                 book.changed(key, partition, jobs)
         wake()

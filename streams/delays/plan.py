@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from schemas import alert_texts
-from schemas.codec import decode_job, encode_outcome
+from schemas.codec import encode_outcome
 from schemas.dead import Cause, dead_headers, resting_place
 from schemas.errors import Undecodable
 from schemas.records import Alert, Job, Outcome
@@ -21,6 +21,7 @@ from settings import Language
 from streams.delays.queues import Held
 from streams.delays.records import Record, Send
 from streams.due import DUE_AT, next_hop
+from streams.job_bounds import read_job
 
 STAGE: Final = "delays"
 NO_DUE_TIME: Final = "due_at_unreadable"
@@ -110,7 +111,7 @@ def _alert(job: Job | None, cause: Cause, place: str, language: Language) -> Ale
 
 def _job(record: Record) -> Job | None:
     try:
-        return decode_job(record.value or b"")
+        return read_job(record.value or b"")
     except Undecodable:
         return None
 

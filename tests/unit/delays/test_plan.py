@@ -120,3 +120,10 @@ def test_the_alert_speaks_the_installations_language() -> None:
     _, told = sends_of(held(value=encode_job(JOB)), T0, language="en")
     alert = decode_outcome(told.value or b"").alert
     assert alert is not None and alert.title == job_dead(JOB, None, "en").title
+
+
+def test_a_job_whose_numbers_leave_no_room_is_told_as_a_record_that_names_none() -> None:
+    job = encode_job(msgspec.structs.replace(JOB, seq=2**63 - 1))
+    letter, told = sends_of(held(value=job), 1_000.0)
+    assert letter.value == job
+    assert told.value is not None and decode_outcome(told.value).job is None
