@@ -103,6 +103,7 @@ async def at_once(callers: list[Caller], requests: int, mark: str) -> float:
     left = iter(range(requests))
 
     async def ask(caller: Caller) -> None:
+        """One after the other, as long as some are left."""
         for number in left:
             await caller.enrol(f"{mark}-{number}")
 
@@ -121,6 +122,7 @@ async def paced(callers: list[Caller], rate: float, seconds: float) -> list[floa
     begun = time.perf_counter()
 
     async def one(number: int) -> None:
+        """One at its time."""
         due = begun + number / rate
         await asyncio.sleep(max(due - time.perf_counter(), 0))
         caller = await free.get()

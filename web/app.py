@@ -26,6 +26,7 @@ def build(url: str, settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def living(application: FastAPI) -> AsyncIterator[None]:
+        """Open before the first request, closed after the last one."""
         await parts.open()
         try:
             yield
