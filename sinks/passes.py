@@ -134,7 +134,7 @@ def _open_missing(database: Database) -> None:
     missing = [AlertRow(*row) for row in database.execute(load("alerts_untold")).fetchall()]
     if missing:
         log.warning("alerts_missing", kinds=sorted({row.kind for row in missing}))
-        raise_alerts(database, missing)
+        raise_alerts(database, counted(missing))  # in the order in which everybody takes the locks
 
 
 def _resolve(database: Database) -> None:

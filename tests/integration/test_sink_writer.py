@@ -142,6 +142,15 @@ def test_two_sinks_at_once_open_one_alert(lab: Lab, database: str) -> None:
     assert lab.execute("SELECT occurrences FROM agent_inbox_items") == [(2,)]
 
 
+def test_an_organization_that_goes_while_its_alert_is_written_leaves_it_to_the_platform(
+    lab: Lab, database: str
+) -> None:
+    gone = str(uuid.uuid4())
+    with connected(database) as one, one.transaction():
+        raise_alerts(one, [AlertRow(gone, "event_dead", "t", "b", None, None, 2)])
+    assert lab.execute("SELECT organization_id, occurrences FROM agent_inbox_items") == [(None, 2)]
+
+
 def connected(url: str) -> Database:
     return psycopg.connect(url, autocommit=True, application_name="rajada-sink")
 
