@@ -31,7 +31,8 @@ from streams.transport import Record
 log = structlog.get_logger(__name__)
 
 MOST_WAITING: Final = 50_000
-"""Contacts with a waiting job above which the intake holds: the rest waits in Kafka."""
+"""Contacts with a waiting job above which the intake holds: the rest waits in Kafka. Those of a paused
+organization don't count, since it must hold up nobody else; their jobs are kept in their heads."""
 HELD_LOOK_S: Final = 0.05
 UNKNOWN_SINCE: Final = "unknown-since"
 """Header: when a worker first met this record and did not know its schema; decimal Unix ms."""
@@ -65,7 +66,7 @@ class JobIntake:
     async def jobs(self, records: Sequence[Record], partition: int) -> None:
         """Apply a batch of `dispatch.jobs`."""
         # a rebalance, too, ends the wait: no event could tell both
-        while self._book.lanes.waiting > MOST_WAITING and not self._leaving():  # noqa: ASYNC110
+        while self._book.lanes.waiting_but(self._book.paused) > MOST_WAITING and not self._leaving():  # noqa: ASYNC110
             await asyncio.sleep(HELD_LOOK_S)
         self._executor.hear()
         now_ms = self._wall_ms()

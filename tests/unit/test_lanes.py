@@ -250,3 +250,55 @@ def test_a_willing_engine_leaves_nothing_behind() -> None:
         assert key_of() in worker.memory
 
     asyncio.run(story())
+
+
+def test_places_in_a_rate_that_passed_during_a_pause_are_not_made_up_for_afterwards() -> None:
+    lanes = Lanes(Limits(concurrency=1_000, rate_per_s=10))
+    for n in range(600):
+        lanes.offer(turn(f"s{n}", session="x"), 0)
+    begun = len(lanes.take(0, ()))
+    assert lanes.take(60_000, {"a"}) == []
+    started = [at for at in range(60_000, 130_000, 50) for _ in lanes.take(at, ())]
+    assert begun + len(started) == 600
+    for begin in range(60_000, 125_000, 500):
+        assert sum(begin <= at < begin + 1_000 for at in started) <= 10 + 10
+
+
+def test_full_slots_do_not_save_up_a_rate_either_and_nobody_starves() -> None:
+    lanes = Lanes(Limits(concurrency=4, rate_per_s=10))
+    for n in range(200):
+        lanes.offer(turn(f"s{n}", session="x"), 9_000)
+    stuck = lanes.take(9_000, ())
+    assert len(stuck) == 4
+    assert lanes.take(30_000, ()) == []
+    for one in stuck:
+        lanes.ended(one.key)
+    started = []
+    for now_ms in range(30_000, 90_000, 50):
+        for one in lanes.take(now_ms, ()):
+            started.append(now_ms)
+            lanes.ended(one.key)
+    assert len(started) == 196
+    for begin in range(30_000, 60_000, 500):
+        assert sum(begin <= at < begin + 1_000 for at in started) <= 10 + 10
+
+
+def test_a_paused_organizations_backlog_counts_for_itself_alone() -> None:
+    lanes = Lanes(Limits(rate_per_s=0))
+    for n in range(5):
+        lanes.offer(turn(f"a{n}", "a"), 0)
+    lanes.offer(turn("b", "b"), 0)
+    lanes.offer(turn("b", "b", priority=1), 0)
+    assert (lanes.waiting, lanes.waiting_but({"a"}), lanes.waiting_but({"c"})) == (6, 1, 6)
+    assert lanes.waiting_but({EVERYBODY}) == 6, "nobody could run: the rest waits in Kafka"
+    lanes.withdraw(b"b")
+    assert lanes.waiting_but({"a"}) == 0
+    assert len(lanes.take(0, ())) == 5 and lanes.waiting_but(()) == 0
+
+
+def test_sessions_that_nobody_speaks_of_any_more_are_forgotten() -> None:
+    lanes = Lanes(Limits(concurrency=10**6, rate_per_s=10))
+    for n in range(30_000):
+        lanes.offer(turn(str(n), session=str(n)), n)
+        lanes.take(n, ())
+    assert len(lanes._next_of_session) < 15_000
