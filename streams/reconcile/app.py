@@ -7,8 +7,11 @@ Faust brings the triggers; the schedule stands in Postgres and is looked at by a
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
 import time
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any, Final
 
 import faust
@@ -80,6 +83,8 @@ class _Worker:
     def begin(self, app: faust.App, **options: Any) -> faust.Worker:
         """Called by `faust worker` and by no other command: look at the schedule, then wait for Kafka."""
         self._reconciler.start()
+        # until Faust takes the signals over, a stop ends the run that goes on, too
+        before = {number: signal.signal(number, self._stopped) for number in (signal.SIGINT, signal.SIGTERM)}
         wait_s = FIRST_WAIT_S
         while True:
             try:
@@ -89,7 +94,14 @@ class _Worker:
                 time.sleep(wait_s)
                 wait_s = min(wait_s * 2, LONGEST_WAIT_S)
             else:
-                return faust.Worker(app, **options)
+                break
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        return faust.Worker(app, **options)
+
+    def _stopped(self, number: int, frame: FrameType | None) -> None:
+        self._reconciler.stop()
+        sys.exit(0)
 
     async def joined(self) -> None:
         """The application has started: triggers are read, unless another reconciler has the partition."""

@@ -172,6 +172,8 @@ def test_the_schedule_goes_on_while_kafka_is_away(made: MakeProcesses, connectio
         return said is not None and said.state == "waiting" and "Kafka does not answer" in said.reason
 
     until(says)
+    assert running.kill(NAME, signal.SIGTERM) == 0
+    assert "running" not in ends(connection)
 
 
 def test_br_59_after_kill_9_in_the_middle_of_a_run_another_one_completes_it(
