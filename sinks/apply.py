@@ -137,7 +137,7 @@ def _settled(outcome: Outcome) -> Iterable[EventRow]:
     """The rows of events whose job stop 0 found."""
     try:
         found = _found_decoder.decode(outcome.facts or "{}").jobs
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return
     for event in outcome.events:
         job_id = found.get(event.event_id)

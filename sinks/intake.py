@@ -210,6 +210,9 @@ class Intake:
 
 
 def _headers(message: Message) -> list[Header]:
-    pairs = message.headers() or []
+    try:
+        pairs = message.headers() or []
+    except UnicodeDecodeError:  # names that are no text: an outcome is what its value says
+        return []
     pairs = list(pairs.items()) if isinstance(pairs, dict) else pairs
     return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]

@@ -205,7 +205,7 @@ def cures_of(outcomes: Sequence[Outcome]) -> list[CureRow]:
 def _teller(facts: str | None) -> str:
     try:
         return _teller_decoder.decode(facts or "{}").by
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return ""
 
 

@@ -109,7 +109,7 @@ def _split(facts: str | None) -> tuple[str | None, Mapping[str, str], dict[str, 
         told = _facts_decoder.decode(facts)
         messages = _messages_decoder.decode(told.pop("messages", msgspec.Raw(b"{}")))
         conversation_id = _text_decoder.decode(told.get("conversation_id", b"null"))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None, {}, facts
     return conversation_id, messages, told
 
@@ -135,7 +135,7 @@ def provider_message_id(result: str | None) -> str | None:
         return None
     try:
         return _given_decoder.decode(result).provider_message_id
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
@@ -144,7 +144,7 @@ def _place(job: Job | None) -> _Place:
         return _Place()
     try:
         return _place_decoder.decode(job.payload)
-    except msgspec.DecodeError:  # also its subclass ValidationError: other kinds have other payloads
+    except (msgspec.DecodeError, RecursionError):  # other kinds have other payloads
         return _Place()
 
 

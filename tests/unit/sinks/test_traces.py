@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.records import EventOutcome, EventRef, Job, Outcome
+from sinks.apply import DEDUPLICATED, rows_of
+from sinks.raised import conditions_of
 from sinks.rows import TraceRow
 from sinks.traces import copied, trace_rows
 
@@ -75,3 +77,20 @@ def test_a_job_is_told_with_its_own_attempts_and_each_event_with_its() -> None:
     told = [msgspec.json.decode(row.facts or "") for row in trace_rows(0, outcome)]
     rest = {"length_ms": 8000, "last_error": "e", "next_attempt_at_ms": 5}
     assert told == [{"attempts": 1} | rest, {"attempts": 3} | rest, {"attempts": 2} | rest]
+
+
+def test_what_is_nested_too_deep_to_be_decoded_is_left_to_postgres() -> None:
+    deep = '{"x":' + "[" * 50_000 + "]" * 50_000 + "}"
+    job = Job(
+        id=ID, organization_id=ID, kind="inbound_turn", source_event_id=ID, seq=4, created_at_ms=1,
+        run_after_ms=1, payload=deep, events=(),
+    )  # fmt: skip
+    event = EventOutcome(event_id=ID, seq=1)
+    outcome = Outcome(
+        organization_id=ID, at_ms=1, stage="health", events=(event,), status="done", job=job, result=deep,
+        outcome=DEDUPLICATED, facts=deep,
+    )  # fmt: skip
+    assert {row.facts for row in trace_rows(0, outcome)} == {deep}
+    assert rows_of([msgspec.structs.replace(outcome, stage="decide")]).settled == []
+    troubles, _ = conditions_of([outcome])
+    assert troubles == []
