@@ -53,6 +53,9 @@ class ChangelogTable(faust.Table, Generic[V]):
         self._unsettled: set[asyncio.Future[dict[int, int]]] = set()
         self._began = monotonic(), 0
         """When the present recovery began, and how many records had been read by then."""
+        self._to_restore: list[int] = []
+        self._sources: dict[int, Any] = {}
+        """Where Faust's recovery keeps the offset of each partition."""
         self._resumed: dict[int, int] = {}
         """What each partition covered when its recovery began."""
         self.snapshots = (
@@ -97,19 +100,31 @@ class ChangelogTable(faust.Table, Generic[V]):
         followed = {tp.partition for tp in assignor.assigned_standbys() if tp.topic == topic} - ours
         if not self.app.consumer.stayed_member:
             self.local.forget_owned()
-        for number in sorted(self.local.assign(ours, followed)):
+        self._to_restore = sorted(self.local.assign(ours, followed))
+        self._sources = {**dict.fromkeys(followed, recovery.standby_offsets)}
+        self._sources.update(dict.fromkeys(ours, recovery.active_offsets))
+        self._tell_offsets()
+        self._began = began, read_before
+        self.app.consumer.ownership.begin()
+
+    async def restore(self) -> None:
+        """Fill what starts empty from local disk, before recovery asks where to read from.
+
+        Not in `on_rebalance`: no heartbeat is sent before that returns.
+        """
+        for number in self._to_restore:
             state = self.local.find(number)
-            if self.snapshots is not None and state is not None:
+            if self.snapshots is not None and state is not None and state.covered is None:
                 await self.snapshots.restore(number, state, self._decode)
-        offsets = {**dict.fromkeys(ours, recovery.active_offsets)}
-        offsets.update(dict.fromkeys(followed, recovery.standby_offsets))
-        for number, where in offsets.items():
+        self._tell_offsets()
+
+    def _tell_offsets(self) -> None:
+        """Let Faust's recovery read each partition from where its state ends."""
+        for number, offsets in self._sources.items():
             state = self.local.find(number)
             covered = state.covered if state is not None else None
             self._resumed[number] = covered or 0
-            where[TP(topic, number)] = None if covered is None else covered - 1
-        self._began = began, read_before
-        self.app.consumer.ownership.begin()
+            offsets[TP(self.topic_name, number)] = None if covered is None else covered - 1
 
     async def on_recovery_completed(self, active_tps: set[Any], standby_tps: set[Any]) -> None:
         """Faust has read the changelogs of all tables."""

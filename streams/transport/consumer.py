@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import structlog
@@ -40,6 +40,7 @@ class Consumer(Delivery):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._giving_up = False
+        self._restored = 0
         self._ending: threading.Timer | None = None
         self._membership: Membership | None = None
         self.stayed_member = False
@@ -84,6 +85,14 @@ class Consumer(Delivery):
             await self.sleep(1.0)
             self._look_at_stop()
             await oversight.look()
+
+    async def highwaters(self, *partitions: Any) -> Mapping[Any, int]:
+        """The ends of logs. Recovery begins by asking for them: the moment to take what is on local disk."""
+        if self._restored != self.assignments:
+            self._restored = self.assignments
+            for table in self._tables():
+                await table.restore()
+        return await super().highwaters(*partitions)
 
     # -- ownership
 
