@@ -9,7 +9,7 @@ from schemas import alert_texts
 from schemas.errors import Undecodable
 from schemas.records import Command, Job
 from schemas.topic_names import CONTROL
-from streams.heads import EVERYBODY, ContactJobs, Head, Origin, State, place_of
+from streams.heads import EVERYBODY, KEPT_MS, ContactJobs, Head, Origin, State, place_of
 from streams.job_bounds import read_job
 from streams.job_endings import Rules, die, end, hold, move
 from streams.job_records import CONTROL_STAGE, tell, tell_command
@@ -92,6 +92,11 @@ def carry_out(
         refusal = _unreadable(command)
     if refusal is None and event is Event.REQUEUE and head is not None and command.replay <= head.replay:
         refusal = "it was requeued by this run, or by a later one, before"
+    if refusal is None and event is Event.RECOVER and command.at_ms < now_ms - KEPT_MS:
+        # read anew: its job may have ended, and its head be forgotten; who still misses it orders again,
+        # under the same id
+        del jobs.commands[command.id]
+        refusal = "it was ordered longer ago than heads are kept"
     if refusal is not None:
         outcome, facts = f"refused:{command.action}", {**facts, "because": refusal}
         jobs.unsent.append(tell_command(*contact, job_id, now_ms, outcome, facts))

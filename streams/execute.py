@@ -169,6 +169,8 @@ class Executor:
                 self._book.lanes.ended(turn.key)
                 self._book.changed(turn.key, turn.partition, jobs)
             else:
+                if head.looks:  # that trouble is over: another one is told again
+                    head.alarmed = False
                 head.looks = head.not_working_since_ms = 0
                 job_id, merged = merge(jobs, turn.job_id, now_ms)
                 self.tally.merged += merged

@@ -13,12 +13,13 @@ import pytest
 from schemas.codec import decode_job, encode_job
 from schemas.dead import Header
 from schemas.records import Command, Job
-from streams.handlers.answers import Dead
+from streams.handlers.answers import Dead, Retry
 from streams.heads import PAUSES, State
 from streams.job_rows import verify_old
-from tests.unit.job_worlds import START_MS, Worker, World, job_of, key_of, state_of
+from tests.unit.job_worlds import START_MS, Worker, World, job_of, key_of, state_of, uuid
 
 HUGE = 2**63 - 1
+SESSION = uuid(30_000)
 UNKNOWN_VERSION = b"\xc3\x01" + b"12345678" + b"a body of tomorrow"
 
 
@@ -204,3 +205,39 @@ def test_an_old_job_whose_id_is_no_uuid_holds_up_no_other() -> None:
 def test_a_dead_letters_job_stays_readable() -> None:
     job = job_of(1)
     assert decode_job(encode_job(job)) == job
+
+
+def test_an_order_to_recover_that_is_older_than_heads_are_kept_runs_nothing() -> None:
+    async def story() -> None:
+        world = World()
+        job = job_of(1)
+        world.order(
+            Command(id="r", at_ms=START_MS, action="recover", job_id=job.id, job=encode_job(job)), key_of()
+        )
+        world.now_ms += 25 * 3600 * 1000
+        worker = await worker_in(world)
+        await worker.turn(2)
+        assert world.calls == [] and state_of(worker, job) is None
+        assert any(one.outcome == "refused:recover" for one in world.outcomes())
+        asked_anew = Command(id="r", at_ms=world.now_ms, action="recover", job_id=job.id, job=encode_job(job))
+        world.order(asked_anew, key_of())
+        await worker.turn(2)
+        assert state_of(worker, job) is State.DONE
+
+    play(story())
+
+
+def test_want_of_credit_is_told_though_the_sessions_trouble_was_told_before() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Retry("http_402", spends=False, kind="credit"))
+        world.asleep.add(SESSION)
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.live(START_MS + 2 * 3600 * 1000, step_ms=10_000)
+        world.asleep.clear()
+        await worker.live(world.now_ms + 30 * 60_000, step_ms=10_000)
+        titles = [one.alert.title for one in world.outcomes(job.id) if one.alert is not None]
+        assert len(titles) == 2 and len(set(titles)) == 2
+
+    play(story())
