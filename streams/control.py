@@ -29,11 +29,11 @@ URGENT = 0
 """Priority of a waiting job that shall run now."""
 
 
-def pause(jobs: ContactJobs, command: Command) -> bool:
+def pause(jobs: ContactJobs, command: Command, now_ms: int) -> bool:
     """Note a pause or its end in a partition's record of pauses; False: it was carried out before."""
     if command.id in jobs.commands:
         return False
-    jobs.commands[command.id] = command.at_ms
+    jobs.commands[command.id] = now_ms
     whose = command.organization_id or EVERYBODY
     if command.action == "pause":
         jobs.paused[whose] = command.reason or ""
@@ -130,13 +130,15 @@ def _order(head: Head, event: Event) -> None:
         case Event.CANCEL:
             head.state = State.FAILED
         case Event.HOLD:
+            head.unseen = head.state is State.UNVERIFIED
             head.state = State.HELD
             head.held = "by hand"
         case _:  # run now, release
             if head.state is State.WAITING:
                 head.priority = URGENT
             else:
-                head.state = State.WAITING
+                head.state = State.UNVERIFIED if head.state is State.HELD and head.unseen else State.WAITING
+                head.unseen = False
                 head.copy += 1  # the record in the delay topics, if there is one, comes too late then
                 head.looks = 0
             head.run_after_ms = 0
@@ -173,7 +175,7 @@ def _unreadable(command: Command) -> str | None:
 def _requeue(jobs: ContactJobs, head: Head, command: Command, now_ms: int) -> None:
     """Take a dead job up again: same id, no attempts spent, the run's replay number."""
     job = _seat(jobs, head, command)
-    known = head.state is State.DEAD
+    known = head.state in (State.DEAD, State.DELAYED)
     head.replay = command.replay
     head.seq, head.copy = max(head.seq, job.seq) + 1, max(head.copy, job.copy) + 1
     head.attempt, head.looks, head.handed_back = 0, 0, 0

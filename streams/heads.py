@@ -102,6 +102,8 @@ class Head(msgspec.Struct, omit_defaults=True):
     outcome: str | None = None
     held: str | None = None
     """Why it is held."""
+    unseen: bool = False
+    """Held before its row could be looked at: that is still to be done when it is released."""
     last_error: str | None = None
     looks: int = 0
     """Looks at a session that doesn't work, one after the other."""

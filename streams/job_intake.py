@@ -66,7 +66,7 @@ class JobIntake:
     async def jobs(self, records: Sequence[Record], partition: int) -> None:
         """Apply a batch of `dispatch.jobs`."""
         # a rebalance, too, ends the wait: no event could tell both
-        while self._book.lanes.waiting_but(self._book.paused) > MOST_WAITING and not self._leaving():  # noqa: ASYNC110
+        while self._crowded() and not self._leaving():  # noqa: ASYNC110
             await asyncio.sleep(HELD_LOOK_S)
         self._executor.hear()
         now_ms = self._wall_ms()
@@ -74,6 +74,10 @@ class JobIntake:
             self._job(record, partition, now_ms)
         self._book.flush()
         self._executor.wake()
+
+    def _crowded(self) -> bool:
+        waiting = self._book.lanes.waiting_but(self._book.paused)
+        return waiting + len(self._book.unverified) > MOST_WAITING
 
     def _job(self, record: Record, partition: int, now_ms: int) -> None:
         tally = self._executor.tally
@@ -162,7 +166,7 @@ class JobIntake:
             return
         if command.action in ("pause", "resume"):
             pauses = self._book.jobs(PAUSES, partition)
-            if pause(pauses, command):
+            if pause(pauses, command, now_ms):
                 self._book.changed(PAUSES, partition, pauses)
                 log.info("jobs_paused", action=command.action, partition=partition)
             return

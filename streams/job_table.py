@@ -88,7 +88,7 @@ TABLE: Final[dict[Event, dict[State | None, Targets]]] = {
     Event.RUN_NOW: {
         State.WAITING: (State.WAITING,),
         State.DELAYED: (State.WAITING,),
-        State.HELD: (State.WAITING,),
+        State.HELD: (State.WAITING, State.UNVERIFIED),
     },
     Event.HOLD: {
         None: (State.AWAITED,),
@@ -101,9 +101,14 @@ TABLE: Final[dict[Event, dict[State | None, Targets]]] = {
     Event.RELEASE: {
         State.AWAITED: (State.AWAITED,),
         State.RUNNING: (State.RUNNING,),
-        State.HELD: (State.WAITING,),
+        State.HELD: (State.WAITING, State.UNVERIFIED),
     },
-    Event.REQUEUE: {None: (State.UNVERIFIED,), State.DEAD: (State.WAITING,)},
+    Event.REQUEUE: {
+        None: (State.UNVERIFIED,),
+        State.DEAD: (State.WAITING,),
+        # buried on its way through the delay topics, which know no heads
+        State.DELAYED: (State.WAITING,),
+    },
     Event.RECOVER: {
         None: (State.HELD, State.WAITING, State.DEAD),
         State.AWAITED: (State.HELD, State.WAITING, State.DEAD, State.FAILED),

@@ -179,10 +179,11 @@ VARIANTS: dict[Event, list[Variant]] = {
     Event.MERGE: [guarded(Event.MERGE, merged)],
     Event.COVER: [covered],
     Event.CANCEL: [command("cancel")],
-    Event.RUN_NOW: [command("run_now")],
+    Event.RUN_NOW: [command("run_now"), before(command("run_now"), unseen=True)],
     Event.HOLD: [command("hold")],
     Event.RELEASE: [
         command("release"),
+        before(command("release"), unseen=True),
         lambda jobs: void(JOB.id in jobs.heads and release_if_gone(jobs, JOB.id, RULES, START_MS)),
     ],
     Event.REQUEUE: [command("requeue", replay=START_MS, job=encode_job(JOB))],
@@ -219,6 +220,7 @@ def test_a_pair_does_what_the_table_says(event: Event, state: State | None) -> N
             left.unsent, left.commands = first.unsent, first.commands
             for one in (left, first):
                 for stood in one.heads.values():
+                    stood.unseen = False
                     stood.hold = stood.cancel = None
                     stood.attempt, stood.kind = 0, ""
             assert encode_jobs(left) == encode_jobs(first), "a pair that isn't listed changes nothing"
@@ -280,3 +282,20 @@ def test_leaving_twice_is_a_fault_of_the_code() -> None:
     head = head_in(State.RUNNING)
     with pytest.raises(AssertionError):
         leave_to(Event.MERGE, head, uuid(9), 9, "merged", START_MS)
+
+
+def test_a_job_held_before_its_row_was_looked_at_is_looked_at_when_it_is_released() -> None:
+    jobs = jobs_in(State.UNVERIFIED)
+    command("hold")(jobs)
+    command("release", id=uuid(2))(jobs)
+    assert jobs.heads[JOB.id].state is State.UNVERIFIED
+
+
+def test_a_job_that_was_buried_in_the_delay_topics_can_be_requeued() -> None:
+    jobs = jobs_in(State.DELAYED)
+    copy_before = jobs.heads[JOB.id].copy
+    command("requeue", replay=START_MS, job=encode_job(JOB))(jobs)
+    head = jobs.heads[JOB.id]
+    assert (head.state, head.attempt, head.copy) == (State.WAITING, 0, copy_before + 1)
+    record(copy_number=copy_before)(jobs)
+    assert head.state is State.WAITING, "the record that may still be on its way starts nothing"
