@@ -143,6 +143,12 @@ class Replay:
         same = [one for one in found if _is_same(selection_of(one), chosen)]
         return same[-1] if same else None
 
+    def unfinished(self, topic: str, but: int | None) -> list[int]:
+        """Other runs on a topic (without prefix) that did not come to their end. Raises OpsError."""
+        with asking(self._url):
+            found = runs.unfinished(self._connection, COMMAND)
+        return [one.number for one in found if one.number != but and selection_of(one).topic == topic]
+
     def of_number(self, number: int, topic_id: str) -> runs.StoredRun:
         """The unfinished run of a number; raises CannotGoOn, OpsError."""
         with asking(self._url):

@@ -90,6 +90,9 @@ def replay(
         chosen = _selection(name, topic_id, found, typed, key, again)
         stored = None if dry_run else work.begun_before(chosen)
         resumed = stored is not None
+        for other in work.unfinished(name, None if stored is None else stored.number):
+            how = f"`rajada replay {name} --resume {other}` goes on"
+            typer.echo(f"Replay {other} is unfinished: {how}.", err=True)
         if stored is None:
             stored = _planned(work, chosen, found.notes, dry_run=dry_run, yes=yes, json=json)
         if stored is not None:

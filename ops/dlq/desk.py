@@ -122,7 +122,7 @@ class Desk:
     def pages(self, chosen: Filter, ranges: Ranges, size: int = PAGE) -> Iterator[Page]:
         """The letters of a selection, page by page, each partition in its order.
 
-        Memory is that of a page. Raises Unreachable; psycopg.Error where rows are asked.
+        Memory is that of a page. Raises OpsError.
         """
         batch: list[Message] = []
         held = 0
@@ -158,11 +158,12 @@ class Desk:
         offsets: dict[int, list[int]] = {}
         for letter in found:
             offsets.setdefault(letter.place.partition, []).append(letter.place.offset)
-        return {
-            (partition, offset): closed
-            for partition, some in offsets.items()
-            for offset, closed in self._closed.among(partition, min(some), max(some) + 1).items()
-        }
+        with asking(self.url):
+            return {
+                (partition, offset): closed
+                for partition, some in offsets.items()
+                for offset, closed in self._closed.among(partition, min(some), max(some) + 1).items()
+            }
 
     def _letter(self, message: Message) -> Letter:
         return Letter(

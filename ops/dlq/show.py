@@ -16,6 +16,7 @@ from ops.dlq.groups import Group, Groups
 from ops.moments import clock, day, local, span
 from ops.reasons import reason
 from schemas.dead import MOST_REPLAYS
+from schemas.masking import masked
 from streams.letters import Letter
 from streams.veil import veiled, veiled_header, veiled_key
 
@@ -83,7 +84,7 @@ def letter_page(letter: Letter, closed: Closed | None, *, unmasked: bool) -> Ren
     for name, value in (
         ("reason", f"{letter.reason}: {why.title}" if why.title != letter.reason else letter.reason),
         ("", why.meaning),
-        ("message", letter.message),
+        ("message", letter.message if unmasked else masked(letter.message)),
         ("kind", letter.kind),
         ("organization", letter.organization_id),
         ("event", letter.event_id),
@@ -148,7 +149,7 @@ def as_json(letter: Letter, closed: Closed | None, *, unmasked: bool) -> dict[st
         "at_ms": letter.at_ms,
         "reason": letter.reason,
         "stage": letter.stage,
-        "message": letter.message,
+        "message": letter.message if unmasked else masked(letter.message),
         "kind": letter.kind,
         "organization_id": letter.organization_id,
         "event_id": letter.event_id,

@@ -129,11 +129,11 @@ def test_topics_that_make_no_sense_are_refused(yard: Graveyard) -> None:
 def test_a_replay_that_was_ended_goes_on_under_its_number_and_doubles_nothing(
     yard: Graveyard, how: signal.Signals
 ) -> None:
-    ids = published(yard, 200)
-    command = ["replay", SOURCE, "--from-time", "1h", "--yes", "--rate", "40"]
+    ids = published(yard, 300)
+    command = ["replay", SOURCE, "--from-time", "1h", "--yes", "--rate", "8"]
     process = subprocess.Popen(yard.command(*command), env=yard.environment, stdout=subprocess.DEVNULL)
     sent = "SELECT coalesce((progress ->> 'sent')::int, 0) FROM rajada.replays"
-    while sum(n for (n,) in yard.execute(sent)) < 40:
+    while sum(n for (n,) in yard.execute(sent)) < 16:
         assert process.poll() is None
         time.sleep(0.02)
     second = yard.run(*command)
