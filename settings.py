@@ -190,6 +190,8 @@ class Settings(BaseSettings):
     Asked when a job is made, which then carries the answer; docs/cut-over.md tells how to change it.
     """
 
+    jobs_paused: bool = False
+    """No job is started, as after `rajada pause`; made ones wait: for an installation that only watches."""
     executor_concurrency: int = Field(default=64, ge=1, le=10_000, validation_alias="EXECUTOR_CONCURRENCY")
     """Jobs that one worker runs at a time."""
     organization_weights: dict[str, float] = Field(default_factory=dict)

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from db.leases import Lease, new_holder
 from db.pool import conninfo_for
 from db.queries import load
+from kafka_access import kafka_client
 from schemas.topic_names import CONTROL
 from settings import Settings
 from sinks.group_link_rows import StuckRow, recovery_of
@@ -140,7 +141,7 @@ class GroupLinkCare:
     def _connected(self) -> Producer:
         if self._producer is None:
             settings: dict[str, Any] = {
-                "bootstrap.servers": self._bootstrap,
+                **kafka_client(self._bootstrap),
                 "client.id": "rajada-sink-group-links",
                 "acks": "all",
                 "enable.idempotence": True,

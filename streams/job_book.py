@@ -30,7 +30,13 @@ class JobBook:
     """Heads in their table, turns in the lanes."""
 
     def __init__(
-        self, table: JobsTable, lanes: Lanes, wall_ms: Callable[[], int], *, spacing_ms: int
+        self,
+        table: JobsTable,
+        lanes: Lanes,
+        wall_ms: Callable[[], int],
+        *,
+        spacing_ms: int,
+        paused: frozenset[str] = frozenset(),
     ) -> None:
         self._table = table
         self.lanes = lanes
@@ -41,6 +47,7 @@ class JobBook:
         self.unverified: dict[tuple[bytes, str], int] = {}
         """Contact's key and job id → partition."""
         self._paused: dict[int, frozenset[str]] = {}
+        self._always_paused = paused
 
     # -- heads
 
@@ -89,7 +96,7 @@ class JobBook:
     @property
     def paused(self) -> frozenset[str]:
         """Organizations whose jobs don't start now (or `heads.EVERYBODY`)."""
-        return frozenset().union(*self._paused.values())
+        return self._always_paused.union(*self._paused.values())
 
     # -- ownership
 

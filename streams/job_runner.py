@@ -19,7 +19,7 @@ from streams.group_link_intake import GroupLinkIntake
 from streams.handlers.answers import Handler
 from streams.handlers.group_link_template import NO_CREDENTIALS
 from streams.handlers.inbound_turn import NO_ENGINE
-from streams.heads import ContactJobs, decode_jobs, encode_jobs
+from streams.heads import EVERYBODY, ContactJobs, decode_jobs, encode_jobs
 from streams.job_book import JobBook
 from streams.job_counting import told
 from streams.job_endings import Rules
@@ -64,7 +64,13 @@ class JobRunner:
             releases=frozenset(_there(settings)),
         )
         self._lanes = Lanes(self._limits)
-        self._book = JobBook(self._table, self._lanes, clocks.wall_ms, spacing_ms=settings.person_spacing_ms)
+        self._book = JobBook(
+            self._table,
+            self._lanes,
+            clocks.wall_ms,
+            spacing_ms=settings.person_spacing_ms,
+            paused=frozenset({EVERYBODY} if settings.jobs_paused else ()),
+        )
         self._calls = Calls(handlers, lambda: self.executor.wake())
         self.executor = Executor(self._book, self._calls, sessions, outbox, self, clocks, rules)
         self._intake = JobIntake(

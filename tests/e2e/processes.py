@@ -23,6 +23,8 @@ COMMANDS: dict[str, list[str]] = {
     "delays": [*RAJADA, "delays"],
     "web": [*RAJADA, "web"],
 }
+RUNS_JOBS = {"AGENT_ENGINE_URL", "WHATSAPP_API_URL"}
+"""Settings that say: this test is about jobs that run."""
 NAMES = ("relay", "worker", "sink")
 """What a message needs to become a job; `delays` is started by those who look at retries."""
 
@@ -46,6 +48,8 @@ class Processes:
             "RAJADA_STATUS_DIR": str(self.status),
             "RAJADA_LOG_FORMAT": "json",
             "RAJADA_SESSION_TIMEOUT_S": "3",
+            # where nobody looks at the running of jobs they stay as they were made, one row a window
+            "RAJADA_JOBS_PAUSED": "0" if settings.keys() & RUNS_JOBS else "1",
             **settings,
         }
         self.commands = dict(COMMANDS)

@@ -104,7 +104,7 @@ def test_a_graceful_stop_hands_a_running_job_back(
 def test_without_an_engine_jobs_are_held_and_run_when_there_is_one(
     processes: MakeProcesses, connection: Connection, engine: EngineBeside
 ) -> None:
-    made = processes()
+    made = processes(RAJADA_JOBS_PAUSED="0")
     made.start()
     clinic = Clinic.found(connection, debounce_ms=WINDOW_MS)
     (ana,) = clinic.register(connection, ["Ana"])

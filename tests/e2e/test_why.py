@@ -48,8 +48,6 @@ def test_each_way_that_a_message_can_go_is_told(
 ) -> None:
     running = processes(RAJADA_RETRY_DELAY_MS="50")
     running.start()
-    paused = running.rajada("pause", "--yes", "--wait")  # jobs stay as they are made
-    assert paused.returncode == 0, paused.stderr
     clinic = Clinic.found(connection, debounce_ms=1_000)
     ana, bia, caio = clinic.register(connection, ["Ana", "Bia", "Caio"])
 
