@@ -15,17 +15,29 @@ from db.pool import conninfo_for
 from db.queries import load
 from db.replication import TABLE, Connection
 from ops.doctor.findings import Check, Verdict, fail, ok, warn
+from ops.doctor.plans import decision_plans
+from ops.errors import OpsError
 from ops.given import shown, whose_tables
 from settings import RajadaError, Settings
 from streams.coexistence import Sign, cut_over, in_the_way, left_behind, look, told
 
 SKEW_S: Final = 1.0
 CONNECT_S: Final = "5"
+FEW_CONNECTIONS: Final = 10
+"""One worker, one sink, the relay and the web service make about as many."""
 MIGRATE: Final = "run `rajada migrate`"
 
 
 class PostgresAway(RajadaError):
     """Postgres does not answer."""
+
+
+class PostgresFull(OpsError):
+    """Postgres is up, but takes no more clients."""
+
+
+OUT_OF_CONNECTIONS: Final = ("too many clients", "remaining connection slots", "too many connections")
+"""What the server says then, in English: of a connection that failed libpq hands on no SQLSTATE (53300)."""
 
 
 def connect(url: str) -> Connection:
@@ -37,6 +49,13 @@ def connect(url: str) -> Connection:
         )
     except psycopg.Error as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
+        if any(word in str(error) for word in OUT_OF_CONNECTIONS):
+            said = first.partition("FATAL:")[2].strip() or first
+            raise PostgresFull(
+                f"{shown(url)} is up, but has no connection left ({said}). "
+                "Rajada waits for one; nothing is lost. Raise max_connections, put a pooler before the CRM's "
+                "programs, or end idle ones: as a superuser, look at pg_stat_activity."
+            ) from error
         raise PostgresAway(f"{shown(url)} does not answer: {first}") from error
 
 
@@ -57,8 +76,30 @@ def postgres_checks(connection: Connection, url: str, settings: Settings) -> dic
         "migrations": lambda: migrations(pending(url, crm=whose_tables(url))),
         "columns": lambda: shape(plan(url, crm=whose_tables(url))),
         "event log": lambda: _event_log(connection),
+        "indexes": lambda: decision_plans(connection),
+        "connections": lambda: connections(connection),
         "other consumers": lambda: others(look(connection, settings), settings),
     }
+
+
+def connections(connection: Connection) -> Verdict:
+    """How many more clients the server takes: the worker's and the sink's wait when there are none."""
+    row = connection.execute(load("doctor_connections")).fetchone()
+    assert row is not None
+    used, most, reserved, ours = (int(str(one)) for one in row)
+    return room(used, most - reserved, ours)
+
+
+def room(used: int, most: int, ours: int) -> Verdict:
+    """What so many connections mean, of so many that ordinary roles may make; `ours` of them are Rajada's."""
+    left = most - used
+    found = f"{used} of {most} are used, {ours} of them by Rajada"
+    if left >= FEW_CONNECTIONS:
+        return ok(found)
+    advice = (
+        "raise max_connections, put a pooler before the CRM's programs, or end idle ones (pg_stat_activity)"
+    )
+    return warn(f"{found}: {max(left, 0)} are left", advice)
 
 
 def version(number: int, where: str) -> Verdict:

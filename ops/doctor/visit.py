@@ -20,9 +20,21 @@ from settings import RajadaError, Settings
 from streams.topics import SOURCE
 
 KAFKA: Final = ("topics", "partitions", "replicas", "dead letters")
-POSTGRES: Final = ("version", "clock", "tables", "migrations", "columns", "event log", "other consumers")
+POSTGRES: Final = (
+    "version",
+    "clock",
+    "tables",
+    "migrations",
+    "columns",
+    "event log",
+    "indexes",
+    "connections",
+    "other consumers",
+)
 REPLICATION: Final = ("wal_level", "role", "free slots", "publication", "slot")
-ON_OUR_TABLES: Final = frozenset({"columns", "event log", "other consumers", "publication", "slot"})
+ON_OUR_TABLES: Final = frozenset(
+    {"columns", "event log", "indexes", "other consumers", "publication", "slot"}
+)
 """Checks of a database that was migrated at least once."""
 START_KAFKA: Final = "start it, or correct KAFKA_BOOTSTRAP_SERVERS"
 START_POSTGRES: Final = "start it, or correct DATABASE_URL"

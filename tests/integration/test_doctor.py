@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from db.migrate import migrate
 from db.replication import Connection, drop, ensure_publication, ensure_slot
+from ops.clinic import Clinic, Message
 from ops.doctor.findings import FAILED, Finding, exit_code
 from ops.doctor.visit import visit
 from ops.embedded.postgres import EmbeddedPostgres
@@ -122,6 +124,43 @@ def test_migrations_that_are_not_applied_are_named(settings: Settings, crm: Conn
     assert finding.level == "fail" and "1 not applied: rajada-0005-indexes" in finding.found
 
 
+@pytest.mark.parametrize(
+    ("index", "told"), [("messages_conversation", "conversation_id"), ("messages_contact", "contact_id")]
+)
+def test_a_crm_without_the_index_that_decisions_need_is_told_what_to_make(
+    settings: Settings, crm: Connection, index: str, told: str
+) -> None:
+    clinic = Clinic.found(crm)
+    for patient in clinic.register(crm, [f"p{number}" for number in range(100)]):
+        clinic.write(crm, [Message(patient)] * 20)
+    crm.execute("ANALYZE")
+    (well,) = found(settings)["indexes"]
+    assert well.level == "ok" and "messages" in well.found
+    crm.execute("DROP INDEX messages_media")  # it would serve instead
+    crm.execute(f"DROP INDEX {index}".encode())
+    (lacks,) = found(settings)["indexes"]
+    assert lacks.level == "warn" and f"too much of messages: no index on {told}" in lacks.found
+    crm.execute(lacks.advice.encode())
+    crm.execute("ANALYZE")
+    (mended,) = found(settings)["indexes"]
+    assert mended.level == "ok"
+
+
+def test_a_server_without_connections_left_is_up_and_says_so(tmp_path: Path, kafka: str, prefix: str) -> None:
+    options = {"max_connections": "8", "superuser_reserved_connections": "0", "max_wal_senders": "0"}
+    with EmbeddedPostgres(tmp_path / "full", durable=False, options=options) as server:
+        settings = Settings(kafka_bootstrap_servers=kafka, database_url=server.url, topic_prefix=prefix)
+        with contextlib.ExitStack() as others:
+            with contextlib.suppress(psycopg.OperationalError):
+                while True:
+                    others.enter_context(psycopg.connect(server.url))
+            (server_check,) = found(settings)["server"]
+            assert server_check.level == "fail" and "is up, but has no connection left" in server_check.found
+            assert "max_connections" in server_check.found
+        (few,) = found(settings)["connections"]
+        assert few.level == "warn" and "of 8 are used" in few.found
+
+
 def test_what_somebody_dropped_is_told_though_every_migration_is_applied(
     settings: Settings, crm: Connection
 ) -> None:
@@ -145,8 +184,8 @@ def test_an_empty_database_says_so_once(settings: Settings, crm: Connection, dat
     crm.execute("CREATE SCHEMA public")
     assert levels(settings) == {
         "tables": "fail", "migrations": "fail", "columns": "skip", "event log": "skip",
-        "other consumers": "skip", "publication": "skip", "slot": "skip", "worker": "warn", "delays": "warn",
-        "sink": "skip",
+        "indexes": "skip", "other consumers": "skip", "publication": "skip", "slot": "skip",
+        "worker": "warn", "delays": "warn", "sink": "skip",
     }  # fmt: skip
     migrate(database, crm="ours")
     assert "fail" not in levels(settings).values()
