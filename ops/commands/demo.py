@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,7 +52,10 @@ def demo(
     if json:
         typer.echo(as_json(accounts, {"kafka": run.kafka, "postgres": postgres, "kept": keep}))
     elif keep:
-        console.print(_kept(run.home, run.kafka, postgres, run.prefix), markup=False)
+        told = _kept(run.home, run.kafka, postgres, run.prefix, accounts.example)
+        console.print(told, markup=False, soft_wrap=True)
+    else:
+        console.print(_afterwards(run.home, run.prefix, accounts.example), markup=False, soft_wrap=True)
     if not accounts.complete:
         raise typer.Exit(130)
     if not accounts.right:
@@ -62,10 +66,27 @@ def demo(
         )
 
 
-def _kept(home: Path, kafka: str, postgres: str, prefix: str) -> str:
-    """Where things are, and how they are stopped."""
-    under = f", topics {prefix}…" if prefix else ""
+def _afterwards(home: Path, prefix: str, example: str) -> str:
+    """How to look at what was played when nothing runs any more."""
+    if prefix:
+        return (
+            "\nThe demo's database and topics are removed from the given servers; `rajada demo --keep` "
+            "leaves them for a look around."
+        )
     return (
-        f"\nStill running: Kafka {kafka}{under}; Postgres {postgres}.\n"
+        f"\nNothing runs any more; the data are in {home}. To look at them:\n"
+        f"  export RAJADA_HOME={quote(str(home))}\n"
+        f"  rajada up --servers-only -d && rajada why {example or 'ID'}\n"
+        "  rajada down"
+    )
+
+
+def _kept(home: Path, kafka: str, postgres: str, prefix: str, example: str) -> str:
+    """Where things are, how to look at them, and how they are stopped."""
+    under = f", topics {prefix}…" if prefix else ""
+    commands = f"rajada why {example or 'ID'}; rajada status; rajada dlq ls"
+    look = f"  export RAJADA_HOME={quote(str(home))}\n  {commands}\n"
+    return (
+        f"\nStill running: Kafka {kafka}{under}; Postgres {postgres}.\n{'' if prefix else look}"
         f"Play again with `rajada demo --keep`; stop with `RAJADA_HOME={home} rajada down`."
     )

@@ -43,6 +43,11 @@ class EventRow(msgspec.Struct, frozen=True):
     job_id: str | None
     in_jobs: tuple[str, ...]
 
+    @property
+    def may_come(self) -> bool:
+        """Whether its end is still to come: nobody has told one, and no job has it."""
+        return self.status in ("pending", "processing") and self.outcome is None and not self.in_jobs
+
 
 class JobRow(msgspec.Struct, frozen=True):
     """One row of job_queue, and the last that the trace tells of the job."""
@@ -131,6 +136,12 @@ class Accounts(msgspec.Struct, frozen=True):
     latency: Latency
     complete: bool = True
     """False when the run was stopped before its end."""
+    on_their_way: tuple[str, ...] = ()
+    """Of a run that was stopped: events whose end is still to come. They are not lost."""
+    still_running: tuple[str, ...] = ()
+    """Of a run that was stopped: jobs whose end is still to come."""
+    example: str = ""
+    """One of its events, to look at."""
 
     @property
     def right(self) -> bool:
@@ -191,7 +202,11 @@ def account(
     )
     windows = board.counted("stop")
     written = {message.event_id for card in board.cards for message in card.messages}
-    lost = [row.event_id for row in events if not _accounted(row, by_id, buried_events)]
+    open_ = [row for row in events if not _accounted(row, by_id, buried_events)]
+    # who stops a run before its end stops messages on their way: a fault is only what can't come right
+    coming = {row.event_id for row in open_ if row.may_come} if board.interrupted else set[str]()
+    running = {job.job_id for job in by_id.values() if job.end is None} if board.interrupted else set[str]()
+    lost = [row.event_id for row in open_ if row.event_id not in coming]
     lost += sorted(written - {row.event_id for row in events})
     ranked = board.latencies_ms()
     return Accounts(
@@ -214,17 +229,21 @@ def account(
         unended=tuple(
             job.job_id
             for job in by_id.values()
-            if job.end is None or (job.end == "dead" and job.job_id not in board.buried_jobs)
+            if job.job_id not in running
+            and (job.end is None or (job.end == "dead" and job.job_id not in board.buried_jobs))
         ),
         misanswered=tuple(
             job.job_id
             for job in by_id.values()
-            if effects.get(job.job_id, 0) != (1 if job.end == "answered" else 0)
+            if job.job_id not in running and effects.get(job.job_id, 0) != (1 if job.end == "answered" else 0)
         ),
         alerts=alerts,
-        noise_lost=len(board.noise - board.buried.keys()),
+        noise_lost=len(board.noise - board.buried.keys()) if not board.interrupted else 0,
         latency=Latency(len(ranked), _rounded(percentile(ranked, 0.5)), _rounded(percentile(ranked, 0.99))),
-        complete=board.finished,
+        complete=board.finished and not board.interrupted,
+        example=events[0].event_id if events else "",
+        on_their_way=tuple(row.event_id for row in open_ if row.event_id in coming),
+        still_running=tuple(job_id for job_id in by_id if job_id in running),
     )
 
 

@@ -85,6 +85,9 @@ class Board:
     """Those of jobs, by the job."""
     notes: list[Noted] = field(default_factory=list)
     finished: bool = False
+    """All that is played was written."""
+    interrupted: bool = False
+    """Somebody stopped the run: what has no end yet was on its way."""
     error: Exception | None = None
     _unread: set[str] = field(default_factory=set)
     _by_event: dict[str, Wrote] = field(default_factory=dict)

@@ -52,6 +52,9 @@ def report(accounts: Accounts) -> RenderableType:
     table.add_row(
         Text("alerts", "bold"), str(accounts.alerts), "in the inbox of the clinic" if accounts.alerts else ""
     )
+    if accounts.on_their_way or accounts.still_running:
+        jobs = f"and {counted(len(accounts.still_running), 'job')}" if accounts.still_running else ""
+        table.add_row(Text("on their way", "bold yellow"), str(len(accounts.on_their_way)), jobs)
     lost = len(accounts.lost) + accounts.noise_lost
     table.add_row(
         Text("lost", "bold"), _must_be_none(lost), "without an end that holds together" if lost else ""
@@ -77,7 +80,9 @@ def report(accounts: Accounts) -> RenderableType:
     if accounts.complete:
         return Group(Text(), table)
     return Group(
-        Text(), table, Text("Stopped before its end: some messages were still on their way.", "yellow")
+        Text(),
+        table,
+        Text("Stopped before its end: what was on its way is not lost, it has no end yet.", "yellow"),
     )
 
 

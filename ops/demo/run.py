@@ -187,6 +187,7 @@ def _play(
     try:
         _follow(board, view, told, begun + played.seconds + _GRACE_S)
     except KeyboardInterrupt:
+        board.interrupted = True
         console.print("Stopped.", style="yellow")
     finally:
         stop.set()

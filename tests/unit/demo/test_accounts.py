@@ -73,6 +73,25 @@ def test_an_event_without_an_end_that_holds_together_is_lost(row: EventRow) -> N
     assert accounts.lost == (row.event_id,) and not accounts.right
 
 
+def test_what_is_on_its_way_when_a_run_is_stopped_is_not_lost() -> None:
+    board = a_run()
+    board.interrupted = True
+    waiting = EventRow("a", "pending", None, None, ())
+    running = JobRow("job-photo", "running", 1, ("photo",), "started")
+    accounts = accounts_of(board, waiting, jobs=(running,), effects={"job-a": 1})
+    assert (accounts.lost, accounts.unended, accounts.misanswered, accounts.noise_lost) == ((), (), (), 0)
+    assert (accounts.on_their_way, accounts.still_running) == (("a",), ("job-photo",))
+    said = told(accounts)
+    assert "on their way" in said and "and 1 job" in said and "has no end yet" in said
+
+
+def test_of_a_stopped_run_too_an_end_that_does_not_hold_together_is_lost() -> None:
+    board = a_run()
+    board.interrupted = True
+    accounts = accounts_of(board, EventRow("a", "done", "job", "job-a", ("job-z",)))
+    assert accounts.lost == ("a",) and not accounts.on_their_way
+
+
 def test_an_event_without_a_row_is_lost() -> None:
     accounts = account(a_run(), ROWS[1:], JOBS, EFFECTS, alerts=1, seconds=1)
     assert accounts.lost == ("a",)
