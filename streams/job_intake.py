@@ -17,7 +17,7 @@ from schemas.topic_names import OUTCOMES
 from streams.burial import bury
 from streams.calls import Calls
 from streams.control import carry_out, forget, pause
-from streams.due import delayed_record
+from streams.due import delayed_record, read_due
 from streams.execute import Executor
 from streams.heads import KEPT_MS, PAUSES, Origin, State
 from streams.identifiers import canonical_row_id
@@ -108,7 +108,8 @@ class JobIntake:
         returns = before is not None and before.state is State.DELAYED
         headers: list[Header] = list(record.headers)
         origin = Origin(record.topic, record.partition, record.offset, record.timestamp, headers)
-        old = record.timestamp < now_ms - KEPT_MS
+        # a delayed record may come back with a new timestamp long after: what it was due at tells its age
+        old = min(record.timestamp, read_due(headers) or record.timestamp) < now_ms - KEPT_MS
         head = take(jobs, key, job, record.value or b"", origin, self._rules, now_ms, old=old)
         if head is None:
             tally.dropped += 1

@@ -174,7 +174,6 @@ def test_it_takes_what_is_stuck_and_leaves_everything_else(place: Place) -> None
         place.event(**{**ours, "consumed_by": ["other"]}),
         place.event(**{**ours, "updated_at": datetime.now(UTC)}),
         place.event(event_type="message.created"),
-        place.event(event_type="group_link.dispatch_requested"),
         place.event(age=timedelta(hours=2)),
     ]
     assert place.sweep().published == len(taken)
