@@ -65,7 +65,9 @@ def test_an_outage_of_postgres_kills_no_event(
             done = "SELECT count(*) FROM event_log WHERE status = 'done' AND attempts = 1"
             until(lambda: value(connection, done) == len(patients), seconds=90)
             assert value(connection, "SELECT count(*) FROM job_queue") == len(patients)
-            assert value(connection, "SELECT count(*) FROM agent_inbox_items") == 0
+            # the platform may be told that its database was away; no organization has anything to do
+            alarms = "SELECT count(*) FROM agent_inbox_items WHERE organization_id IS NOT NULL"
+            assert value(connection, alarms) == 0
     finally:
         running.stop()
 

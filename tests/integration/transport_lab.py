@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from chaos.audit import Log, read_journals
@@ -82,8 +82,15 @@ class Lab:
         for future in admin.incremental_alter_configs([topic_config]).values():  # a compacted one refuses
             future.result(20)
         cut = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
-        for future in admin.delete_records(cut).values():
-            future.result(20)
+        for attempt in range(20):  # the broker that holds a partition hears of its new policy a little later
+            try:
+                for future in admin.delete_records(cut).values():
+                    future.result(20)
+                return
+            except KafkaException as error:
+                if attempt == 19 or error.args[0].code() != KafkaError.POLICY_VIOLATION:
+                    raise
+                sleep(0.25)
 
     def write_changelog(self, keys: int) -> None:
         """Make the workers' changelog and fill it, as a tool would: without tokens."""

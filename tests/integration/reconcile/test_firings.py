@@ -201,6 +201,7 @@ class Herd:
         self.processes.remove(process)
 
 
+@pytest.mark.alone
 async def test_four_workers_under_churn_give_one_firing_for_each_tick(bench: Lab) -> None:
     """Every second a tick; one of four processes on the same host is killed and replaced again and again."""
     dice, herd = random.Random(7), Herd(bench, EVERY_SECOND)
