@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-integration test-decisions test-slow check format bench clean
+.PHONY: help setup demo test test-unit test-integration test-decisions test-models test-slow check format bench clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ test-integration: setup ## The tests on real Kafka and Postgres
 
 test-decisions: setup ## The decision scenarios; other files of the format: RAJADA_DECISION_CASES=FILE
 	$(BIN)/python -m pytest tests/integration/test_decisions.py
+
+test-models: setup ## The models and properties, walked for long (two minutes)
+	$(BIN)/python -m pytest tests/unit -m slow
 
 test-slow: setup ## The long runs: chaos with many seeds, soak
 	$(BIN)/python -m pytest tests -m slow
