@@ -107,6 +107,7 @@ def beside(own_kafka: EmbeddedKafka, prefix: str, tmp_path: Path) -> Iterator[De
     made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_a_broker_that_is_killed_and_comes_back_loses_and_doubles_nothing(
     own_kafka: EmbeddedKafka, beside: DelayLab
@@ -125,6 +126,7 @@ def test_a_broker_that_is_killed_and_comes_back_loses_and_doubles_nothing(
     assert [one.end() for one in forwarders] == [0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_started_before_kafka_it_waits_and_says_so(own_kafka: EmbeddedKafka, beside: DelayLab) -> None:
     beside.delay(1_000)
