@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from schemas.records import Outcome
+from sinks.prepared import Prepared, prepare
 from sinks.rows import TroubleRow
 
 Header = tuple[str, bytes | None]
@@ -50,8 +51,14 @@ class Batch:
     """What is written in one transaction."""
 
     taken: Sequence[Taken]
+    prepared: Prepared
     conditions: Sequence[TroubleRow] = ()
     """What the sink itself has to tell with it."""
+
+
+def batch_of(taken: Sequence[Taken], conditions: Sequence[TroubleRow] = ()) -> Batch:
+    """What was taken, made ready to be written."""
+    return Batch(taken, prepare([one.outcome for one in taken if one.outcome is not None]), conditions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,69 +6,70 @@ before, so its trace is copied in as it is. All other trace rows are looked up o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from db.queries import load
 from schemas.records import Outcome
 from sinks import raised
 from sinks.alerts import note_conditions
 from sinks.offsets import Database
-from sinks.rows import AlertRow, EventRow, JobRow, Rows, TraceRow, TroubleRow, as_json
-from sinks.traces import COPY, copied
+from sinks.prepared import Changes, Jobs, Prepared, changes_of
+from sinks.rows import AlertRow, JobRow, TraceRow, TroubleRow, as_json
+from sinks.traces import COPY
 
 Versions = dict[str, tuple[int, int]]
 """Id of an event or job → the (replay, seq) that its row has taken over."""
 
 
-def write_rows(database: Database, rows: Rows) -> set[int]:
+def write_rows(database: Database, batch: Prepared) -> set[int]:
     """Write events, jobs and trace; returns the places of the outcomes that were not told before."""
-    events = _changed(database, "sink_events", {row.event_id: row for row in rows.events})
-    if rows.settled:
-        database.execute(load("sink_settle"), {"rows": as_json(rows.settled)})
-    jobs = _jobs(database, rows.jobs) | _jobs(database, rows.running)
-    jobs |= _changed(database, "sink_group_links", {row.id: row for row in rows.group_links})
-    contacts = sorted({row.contact_id for row in rows.jobs if row.contact_id is not None})
-    if contacts:
-        database.execute(load("sink_jobs_behind"), {"contacts": contacts})
-    fresh = _trace(database, rows.traces, events, jobs)
+    events = _changed(database, "sink_events", batch.events)
+    if batch.rows.settled:
+        database.execute(load("sink_settle"), {"rows": as_json(batch.rows.settled)})
+    jobs = _jobs(database, batch.jobs) | _jobs(database, batch.running)
+    jobs |= _changed(database, "sink_group_links", batch.group_links)
+    if batch.contacts:
+        database.execute(load("sink_jobs_behind"), {"contacts": batch.contacts})
+    fresh = _trace(database, batch.traces, events, jobs)
     # A job that was told before was handed over then: its row is the CRM's, or gone by its hand.
-    handed_over = [row for n, row in rows.handed_over if n in fresh]
+    handed_over = [row for n, row in batch.rows.handed_over if n in fresh]
     if handed_over:
         database.execute(load("sink_jobs_handed_over"), {"rows": as_json(handed_over)})
     return fresh
 
 
-def _jobs(database: Database, rows: Iterable[JobRow]) -> Versions:
+def _jobs(database: Database, jobs: Jobs) -> Versions:
     """Jobs of `job_queue`: first those that should have a row, then all that have none."""
-    left = {row.id: row for row in rows}
-    moved = _changed(database, "sink_jobs_moved", {name: row for name, row in left.items() if not row.made})
-    for name in moved:
-        del left[name]
-    return moved | _changed(database, "sink_jobs", left)
+    moved = _changed(database, "sink_jobs_moved", jobs.moved)
+    left: dict[str, JobRow] = dict(jobs.made)
+    if len(moved) < len(jobs.known):
+        left |= {name: row for name, row in jobs.known.items() if name not in moved}
+    return moved | _changed(database, "sink_jobs", changes_of(left))
 
 
-def _changed(database: Database, statement: str, rows: dict[str, EventRow] | dict[str, JobRow]) -> Versions:
-    if not rows:
+def _changed(database: Database, statement: str, changes: Changes | None) -> Versions:
+    if changes is None:
         return {}
-    found = database.execute(load(statement), {"rows": as_json(rows.values())}).fetchall()
-    return {name: (rows[name].replay, rows[name].seq) for (name,) in found if name in rows}
+    found = database.execute(load(statement), {"rows": changes.json}).fetchall()
+    return {name: changes.version(name) for (name,) in found if name in changes.rows}
 
 
-def _trace(database: Database, traces: Iterable[TraceRow], events: Versions, jobs: Versions) -> set[int]:
+def _trace(
+    database: Database, traces: Sequence[tuple[TraceRow, str | None]], events: Versions, jobs: Versions
+) -> set[int]:
     new: list[str] = []
     fresh: set[int] = set()
     doubtful: list[TraceRow] = []
-    for row in traces:
+    for row, line in traces:
         if row.event_id is not None:
             version = events.get(row.event_id)
         else:
             version = jobs.get(row.job_id) if row.job_id is not None else None
-        line = copied(row) if version == (row.replay, row.seq) else None
-        if line is None:
-            doubtful.append(row)
-        else:
+        if line is not None and version == (row.replay, row.seq):
             new.append(line)
             fresh.add(row.n)
+        else:
+            doubtful.append(row)
     if new:
         with database.cursor().copy(COPY) as copy:
             copy.write("".join(new))

@@ -15,8 +15,7 @@ from db.pool import conninfo_for
 from db.queries import load
 from sinks import raised
 from sinks.alerts import note_conditions, raise_alerts
-from sinks.apply import rows_of
-from sinks.batch import Taken, moves_of
+from sinks.batch import Batch, moves_of
 from sinks.failures import PostgresAway, Unavailable, verdict
 from sinks.offsets import Database, advance, read_positions
 from sinks.rows import TroubleRow
@@ -67,28 +66,19 @@ class Writer:
             self._drop()
             raise PostgresAway(str(verdict(error))) from error
 
-    def write(
-        self,
-        topic_id: str,
-        batch: Sequence[Taken],
-        positions: Mapping[int, int],
-        conditions: Sequence[TroubleRow] = (),
-    ) -> dict[int, int]:
+    def write(self, topic_id: str, batch: Batch, positions: Mapping[int, int]) -> dict[int, int]:
         """Write a batch and its offsets; returns the new positions of the partitions it moved.
 
-        `conditions` are what the sink itself has to tell, beside the outcomes.
         Raises PositionMoved, Refused or Unavailable; then nothing was written, save when the connection
         broke during the commit: read the positions again before going on.
         """
-        moves = moves_of(batch, positions)
-        outcomes = [taken.outcome for taken in batch if taken.outcome is not None]
-        rows = rows_of(outcomes)
+        moves = moves_of(batch.taken, positions)
         try:
             database = self._connected()
             with database.transaction():
                 advance(database, topic_id, moves)
-                fresh = write_rows(database, rows)
-                raise_alerts(database, alerts(database, outcomes, fresh, conditions))
+                fresh = write_rows(database, batch.prepared)
+                raise_alerts(database, alerts(database, batch.prepared.outcomes, fresh, batch.conditions))
         except psycopg.Error as error:
             meaning = verdict(error)
             if isinstance(meaning, Unavailable):

@@ -15,7 +15,7 @@ import psycopg
 from db.migrate import migrate
 from schemas import alert_texts
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
-from sinks.batch import Taken
+from sinks.batch import Taken, batch_of
 from sinks.passes import Round
 from sinks.watches import Watch
 from sinks.writer import Writer
@@ -74,7 +74,7 @@ class Desk:
         """The sink writes them, in one transaction."""
         taken = [Taken(0, next(self._offset), outcome) for outcome in outcomes]
         positions = self.writer.positions(TOPIC_ID, "t", [0])
-        self.writer.write(TOPIC_ID, taken, positions)
+        self.writer.write(TOPIC_ID, batch_of(taken), positions)
 
     def event(self, event_type: str = AI) -> str:
         name = str(uuid.uuid4())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from db.pool import AsyncPool
 from schemas.records import Outcome
 from settings import Settings
-from sinks.batch import Taken
+from sinks.batch import Taken, batch_of
 from sinks.writer import Writer
 from streams.decide import Decision
 from streams.decider import DatabaseDecider
@@ -32,4 +32,4 @@ def tell(writer: Writer, outcomes: Sequence[Outcome]) -> None:
     """Write these outcomes in one batch; every call is a topic of its own."""
     topic_id = uuid.uuid4().hex
     batch = [Taken(0, n, outcome) for n, outcome in enumerate(outcomes, 1)]
-    writer.write(topic_id, batch, writer.positions(topic_id, "t", [0]))
+    writer.write(topic_id, batch_of(batch), writer.positions(topic_id, "t", [0]))

@@ -13,7 +13,7 @@ from db.queries import load
 from schemas.records import Alert
 from settings import Settings
 from sinks.alerts import raise_alerts
-from sinks.batch import Taken
+from sinks.batch import Taken, batch_of
 from sinks.failures import PositionMoved, Refused, Unavailable
 from sinks.offsets import Database, read_positions
 from sinks.rows import AlertRow
@@ -41,12 +41,12 @@ def test_a_writer_with_an_old_position_writes_nothing(lab: Lab, writers: tuple[W
     first, second = lab.event(), lab.event()
     old = two.positions(TOPIC_ID, "t", [0, 1])
     assert old == {0: 0, 1: 0}
-    assert one.write(TOPIC_ID, [Taken(0, 1, lab.outcome(first))], old) == {0: 1}
+    assert one.write(TOPIC_ID, batch_of([Taken(0, 1, lab.outcome(first))]), old) == {0: 1}
     with pytest.raises(PositionMoved):
-        two.write(TOPIC_ID, [Taken(0, 2, lab.outcome(second)), Taken(1, 9)], old)
+        two.write(TOPIC_ID, batch_of([Taken(0, 2, lab.outcome(second)), Taken(1, 9)]), old)
     assert lab.row(second)["status"] == "pending"
     assert two.positions(TOPIC_ID, "t", [0, 1]) == {0: 1, 1: 0}
-    assert two.write(TOPIC_ID, [Taken(0, 2, lab.outcome(second))], {0: 1}) == {0: 2}
+    assert two.write(TOPIC_ID, batch_of([Taken(0, 2, lab.outcome(second))]), {0: 1}) == {0: 2}
     assert lab.row(second)["status"] == "done"
 
 
@@ -60,14 +60,14 @@ def test_the_second_of_two_writers_waits_for_the_first_and_then_loses(
 
     def lose() -> None:
         try:
-            two.write(TOPIC_ID, [Taken(0, 1, lab.outcome(event))], positions)
+            two.write(TOPIC_ID, batch_of([Taken(0, 1, lab.outcome(event))]), positions)
         except PositionMoved as moved:
             lost.append(moved)
 
     with psycopg.connect(database) as holder:
         holder.execute("SELECT FROM event_log WHERE id = %s FOR UPDATE", [event])
         winner = threading.Thread(
-            target=one.write, args=(TOPIC_ID, [Taken(0, 1, lab.outcome(event))], positions)
+            target=one.write, args=(TOPIC_ID, batch_of([Taken(0, 1, lab.outcome(event))]), positions)
         )
         winner.start()
         until(lambda: waiting(lab) == 1, "the first waits for the event's row")
@@ -91,7 +91,7 @@ def waiting(lab: Lab) -> int:
 
 def test_offsets_of_another_topic_id_are_another_line(lab: Lab, writers: tuple[Writer, Writer]) -> None:
     one, _ = writers
-    one.write(TOPIC_ID, [Taken(0, 5)], one.positions(TOPIC_ID, "t", [0]))
+    one.write(TOPIC_ID, batch_of([Taken(0, 5)]), one.positions(TOPIC_ID, "t", [0]))
     assert one.positions("topic-2", "t", [0]) == {0: 0}
     assert one.positions(TOPIC_ID, "t", [0]) == {0: 5}
 
@@ -102,10 +102,10 @@ def test_a_refused_batch_leaves_nothing_not_even_its_offset(lab: Lab, writers: t
     positions = one.positions(TOPIC_ID, "t", [0])
     batch = [Taken(0, 1, lab.outcome(event)), Taken(0, 2, lab.outcome(lab.event(), status="odd"))]
     with pytest.raises(Refused):
-        one.write(TOPIC_ID, batch, positions)
+        one.write(TOPIC_ID, batch_of(batch), positions)
     assert lab.row(event)["status"] == "pending"
     assert one.positions(TOPIC_ID, "t", [0]) == {0: 0}
-    assert one.write(TOPIC_ID, batch[:1], positions) == {0: 1}
+    assert one.write(TOPIC_ID, batch_of(batch[:1]), positions) == {0: 1}
 
 
 def test_a_broken_connection_is_replaced(lab: Lab, writers: tuple[Writer, Writer]) -> None:
@@ -117,8 +117,8 @@ def test_a_broken_connection_is_replaced(lab: Lab, writers: tuple[Writer, Writer
         " WHERE application_name = 'rajada-sink' AND datname = current_database()"
     )
     with pytest.raises(Unavailable, match="away"):
-        one.write(TOPIC_ID, [Taken(0, 1, lab.outcome(event))], positions)
-    assert one.write(TOPIC_ID, [Taken(0, 1, lab.outcome(event))], positions) == {0: 1}
+        one.write(TOPIC_ID, batch_of([Taken(0, 1, lab.outcome(event))]), positions)
+    assert one.write(TOPIC_ID, batch_of([Taken(0, 1, lab.outcome(event))]), positions) == {0: 1}
 
 
 def test_two_sinks_at_once_open_one_alert(lab: Lab, database: str) -> None:
@@ -171,7 +171,7 @@ def test_the_hot_statements_look_rows_up_by_key(lab: Lab, database: str) -> None
     with Writer(database) as writer:
         job = lab.job(lab.event())
         outcome = lab.outcome(job.source_event_id, job=job, alert=Alert(kind="k", title="t", body="b"))
-        writer.write(TOPIC_ID, [Taken(0, 1, outcome)], writer.positions(TOPIC_ID, "t", [0]))
+        writer.write(TOPIC_ID, batch_of([Taken(0, 1, outcome)]), writer.positions(TOPIC_ID, "t", [0]))
         writer.check()
     options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
     with psycopg.connect(database, options=options, cursor_factory=psycopg.ClientCursor) as connection:
