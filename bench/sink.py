@@ -1,12 +1,12 @@
 """How fast the sink writes: outcomes a second in batches, and how long a lone one takes.
 
-    python -m bench.sink [--outcomes 30000] [--partitions 8] [--lone 200]
+    python -m bench.sink [--outcomes 60000] [--partitions 8] [--lone 200]
 
 Needs KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL (a role that may create databases). Makes databases and
 topics of its own and drops them. Measured apart: stops of one event, windows of three events with their job,
 starts and ends of those jobs, windows of events that have no row (hand-produced ones); and all of it mixed as
 it comes. Beside each stands a bare UPDATE of the same rows in a database of its own (`bench.sink_bare`), in
-turns of a few thousand. The sink also reads from Kafka, decodes and writes the trace; the bare one does not.
+turns. The sink also reads from Kafka, decodes and writes the trace; the bare one does not.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from sinks.outcomes import BATCH, run_sink
 
 CONTACTS = 2_000
 EVENTS_A_WINDOW = 3
-ROUND = 6_000
-"""Outcomes of one round: few, so that a busy machine is as busy for both."""
+ROUND = 20_000
+"""Outcomes of one round: ten batches of the sink, and few enough that a busy machine is as busy for both."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def latency(bench: Bench, producer: Producer, count: int) -> None:
 def main() -> None:
     """Run all of it and print a line each."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--outcomes", type=int, default=30_000)
+    parser.add_argument("--outcomes", type=int, default=60_000)
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--lone", type=int, default=200)
     arguments = parser.parse_args()
