@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable
-from typing import Final
 
 import structlog
 
@@ -26,9 +25,6 @@ from streams.ports import Outbox
 from streams.transitions import answered, hand_back, lose, merge, not_working, release_if_gone, start
 
 log = structlog.get_logger(__name__)
-
-LOOK_S: Final = 0.5
-"""How long a look at the sessions' status may hold up the jobs that are about to start."""
 
 
 class Executor:
@@ -152,7 +148,7 @@ class Executor:
         if not chosen:
             return []
         term = self._term
-        asleep = await self._asleep({turn.session_id for turn in chosen if turn.session_id})
+        asleep = await self._sessions.not_working({turn.session_id for turn in chosen if turn.session_id})
         if term != self._term:
             return []
         begun: list[tuple[Turn, str]] = []
@@ -179,17 +175,6 @@ class Executor:
                 self._book.changed(turn.key, turn.partition, jobs)
                 begun.append((turn, job_id))
         return begun
-
-    async def _asleep(self, sessions: set[str]) -> set[str]:
-        """The sessions among these that don't work; not known in time = they work."""
-        if not sessions:
-            return set()
-        try:
-            async with asyncio.timeout(LOOK_S):
-                return await self._sessions.not_working(sessions)
-        except TimeoutError:
-            log.warning("session_status_slow", sessions=len(sessions))
-            return set()
 
     async def _settle(self, begun: list[tuple[Turn, str]]) -> None:
         """Durable, fenced, sent and called, forgotten: what the transitions so far have named."""
