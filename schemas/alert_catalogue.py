@@ -14,9 +14,6 @@ import msgspec
 
 from settings import Language
 
-INBOUND_TURN: Final = "inbound_turn"
-GROUP_LINK: Final = "group_link_template"
-
 
 class Text(msgspec.Struct, frozen=True):
     """One family in one language."""

@@ -11,7 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from schemas.alert_catalogue import FAMILIES, GROUP_LINK, INBOUND_TURN, WORDS
+from schemas.alert_catalogue import FAMILIES, WORDS
+from schemas.kinds import GROUP_LINK, INBOUND_TURN
 from schemas.masking import masked
 from schemas.records import Alert, Job
 from settings import Language

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
-from schemas.alert_catalogue import GROUP_LINK
+from schemas.kinds import GROUP_LINK
 from schemas.records import EventOutcome, Job, Outcome
 from sinks.rows import EventRow, JobRow, Rows
 from sinks.traces import provider_message_id, trace_rows

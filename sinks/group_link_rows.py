@@ -11,8 +11,8 @@ from uuid import UUID, uuid5
 import msgspec
 from msgspec import Struct
 
-from schemas.alert_catalogue import GROUP_LINK
 from schemas.codec import encode_command, encode_job
+from schemas.kinds import GROUP_LINK
 from schemas.records import Command, EventRef, Job
 
 RECOVERIES: Final = UUID("7b0e8a54-9f06-5a38-8d6b-2f1f2d1e6c90")

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from schemas.alert_catalogue import GROUP_LINK, INBOUND_TURN
+from schemas.kinds import GROUP_LINK, INBOUND_TURN
 from schemas.records import Alert, Outcome
 from sinks.apply import EXECUTE, HEALTH
 from sinks.rows import AlertRow, CureRow, TroubleRow

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
 from schemas import alert_texts
+from schemas.kinds import INBOUND_TURN
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
 from settings import Language
 from streams.contact import Frozen, Window, WindowEvent
 from streams.events import EVENT_TYPE
 from streams.freezing import DEDUPLICATED, MAX_ATTEMPTS
 from streams.identifiers import again_source_event_id, key_parts
-
-KIND: Final = "inbound_turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +162,7 @@ def _job(organization_id: str, contact_id: str, window: Window, frozen: Frozen, 
         id=job,
         organization_id=organization_id,
         contact_id=contact_id,
-        kind=KIND,
+        kind=INBOUND_TURN,
         source_event_id=source_event_id,
         replay=max(member.replay for member in window.events),
         seq=window.seq + 1,

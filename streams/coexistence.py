@@ -23,6 +23,7 @@ import status
 from db.pool import conninfo_for
 from db.publisher import EVENT_TYPES
 from db.queries import load
+from schemas.kinds import INBOUND_TURN
 from schemas.records import RunBy
 from settings import RajadaError, Settings
 
@@ -30,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 US: Final = "agent-engine"
 """Our name in `consumed_by` and `locked_by`; the reference system has the same."""
-JOB_KINDS: Final = ("inbound_turn",)
+JOB_KINDS: Final = (INBOUND_TURN,)
 """Kinds of job that our lanes run from the events; a CRM's workers may go on with any other."""
 JOBS_FRESH_S: Final = 600.0
 """A job that is running for longer was left by a worker that died (b173)."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from schemas import alert_texts
 from schemas.errors import Undecodable
+from schemas.kinds import GROUP_LINK
 from schemas.records import Command, Job
 from schemas.topic_names import CONTROL
-from streams.heads import EVERYBODY, KEPT_MS, ContactJobs, Head, Origin, State, place_of
+from streams.heads import EVERYBODY, KEPT_MS, ContactJobs, Head, Origin, State
 from streams.job_bounds import read_job
-from streams.job_endings import Rules, die, end, hold, move
+from streams.job_endings import Rules, die, end, hold, let_go, move
 from streams.job_records import CONTROL_STAGE, tell, tell_command
 from streams.job_table import Event, targets
-from streams.retry import GROUP_LINK
 
 EVENTS = {
     "cancel": Event.CANCEL,
@@ -25,6 +25,8 @@ EVENTS = {
     "recover": Event.RECOVER,
 }
 _WITH_A_JOB = frozenset({"requeue", "recover"})
+BY_HAND = "by hand"
+"""Why a person holds a job, whatever their reason: it is no code of a hold that ends by itself."""
 URGENT = 0
 """Priority of a waiting job that shall run now."""
 
@@ -103,62 +105,43 @@ def carry_out(
         return False
     if head is None:
         head = jobs.heads[job_id] = Head(State.AWAITED, ended_ms=now_ms)
-    reason = command.reason or "by hand"
+    reason = command.reason or BY_HAND
     if event is Event.REQUEUE:
         _requeue(jobs, head, command, now_ms)
+        tell(head, head.whole(), now_ms, "requeued", facts=facts, stage=CONTROL_STAGE)
     elif event is Event.RECOVER:
         _recover(jobs, head, command, rules, now_ms, facts)
-        return True
     elif head.state is State.AWAITED:
         head.cancel = reason if event is Event.CANCEL else head.cancel
         head.hold = reason if event is Event.HOLD else None if event is Event.RELEASE else head.hold
         jobs.unsent.append(tell_command(*contact, job_id, now_ms, f"awaited:{command.action}", facts))
-        return True
     elif head.state is State.RUNNING and event is not Event.CANCEL:
         head.hold = reason if event is Event.HOLD else None
         jobs.unsent.append(tell_command(*contact, job_id, now_ms, f"noted:{command.action}", facts))
-        return True
     else:
-        _order(head, event)
-    _tell(head, event, reason, now_ms, facts)
+        _order(head, event, reason, now_ms, facts)
     return True
 
 
-def _order(head: Head, event: Event) -> None:
-    head.seq += 1
-    match event:
-        case Event.CANCEL:
-            head.state = State.FAILED
-        case Event.HOLD:
-            head.unseen = head.state is State.UNVERIFIED
-            head.state = State.HELD
-            head.held = "by hand"
-        case _:  # run now, release
-            if head.state is State.WAITING:
-                head.priority = URGENT
-            else:
-                head.state = State.UNVERIFIED if head.state is State.HELD and head.unseen else State.WAITING
-                head.unseen = False
-                head.copy += 1  # the record in the delay topics, if there is one, comes too late then
-                head.looks = 0
-            head.run_after_ms = 0
-            head.alarmed, head.held = False, None
-
-
-def _tell(head: Head, event: Event, reason: str, now_ms: int, facts: dict[str, str | None]) -> None:
-    told = {
-        Event.CANCEL: f"cancelled:{reason}",
-        Event.HOLD: f"held:{reason}",
-        Event.RUN_NOW: "run_now",
-        Event.RELEASE: "released",
-        Event.REQUEUE: "requeued",
-    }[event]
-    if not head.run_after_ms:
-        head.run_after_ms = now_ms
+def _order(head: Head, event: Event, reason: str, now_ms: int, facts: dict[str, str | None]) -> None:
+    """Do to a job that is here what was ordered, and tell it."""
+    head.run_after_ms = head.run_after_ms or now_ms  # a job made by hand may name no time
+    if event is Event.CANCEL:
+        end(event, head, State.FAILED, f"cancelled:{reason}", now_ms, facts=facts, stage=CONTROL_STAGE)
+        return
+    if event is Event.HOLD:
+        head.unseen = head.state is State.UNVERIFIED
+        hold(event, head, reason, now_ms, facts=facts, stage=CONTROL_STAGE)
+        head.held = BY_HAND
+        return
+    if head.state is State.WAITING:
+        head.priority, head.run_after_ms = URGENT, now_ms
+        head.alarmed, head.held = False, None
+        head.seq += 1
+    else:
+        let_go(event, head, now_ms)
+    told = "run_now" if event is Event.RUN_NOW else "released"
     tell(head, head.whole(), now_ms, told, facts=facts, stage=CONTROL_STAGE)
-    if head.state is State.FAILED:
-        head.outcome, head.ended_ms = told, now_ms
-        head.job, head.origin = b"", None
 
 
 def _unreadable(command: Command) -> str | None:
@@ -179,7 +162,7 @@ def _requeue(jobs: ContactJobs, head: Head, command: Command, now_ms: int) -> No
     head.replay = command.replay
     head.seq, head.copy = max(head.seq, job.seq) + 1, max(head.copy, job.copy) + 1
     head.attempt, head.looks, head.handed_back = 0, 0, 0
-    head.started_ms = head.ended_ms = head.first_failed_ms = head.not_working_since_ms = 0
+    head.started_ms = head.first_failed_ms = head.not_working_since_ms = 0
     head.outcome, head.alarmed, head.run_after_ms = None, False, now_ms
     head.state = State.WAITING if known else State.UNVERIFIED
 
@@ -199,7 +182,7 @@ def _recover(
     """
     job = _seat(jobs, head, command)
     head.replay, head.seq, head.copy, head.attempt = job.replay, job.seq, job.copy, job.attempt
-    head.ended_ms, head.doubts, head.run_after_ms = 0, 1, now_ms
+    head.doubts, head.run_after_ms = 1, now_ms
     if job.kind not in rules.kinds:
         reason = f"unknown_kind: no handler for {job.kind!r}"
         die(Event.RECOVER, job.id, head, "unknown_kind", reason, rules, now_ms, facts)
@@ -217,14 +200,9 @@ def _recover(
 
 
 def _seat(jobs: ContactJobs, head: Head, command: Command) -> Job:
-    """Put the job that a command carries into its head, as the contact's newest."""
+    """Put the job that a command carries into its head."""
     assert command.job is not None, "a command without a readable job was refused"
     job = read_job(command.job)
-    place = place_of(job)
-    head.order = jobs.next_order
-    jobs.next_order += 1
-    head.job = command.job
-    head.origin = Origin(CONTROL, -1, -1, command.at_ms, [("replays", str(command.replays).encode())])
-    head.kind, head.priority = job.kind, job.priority
-    head.conversation_id, head.session_id = place.conversation_id, place.channel_session_id
+    replays = ("replays", str(command.replays).encode())
+    jobs.seat(head, job, command.job, Origin(CONTROL, -1, -1, command.at_ms, [replays]))
     return job

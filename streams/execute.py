@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import structlog
 
+from schemas.records import Job
 from streams.agenda import Clocks
 from streams.calls import Calls
 from streams.executor_ports import Fence, SessionStatus
@@ -143,7 +144,7 @@ class Executor:
             else:
                 self._book.offer(one.key, one.partition, jobs)
 
-    async def _begin(self, chosen: list[Turn]) -> list[tuple[Turn, str]]:
+    async def _begin(self, chosen: list[Turn]) -> list[tuple[Turn, Job]]:
         """Lead the chosen jobs to `running`; returns each turn with the job that runs for it."""
         if not chosen:
             return []
@@ -151,7 +152,7 @@ class Executor:
         asleep = await self._sessions.not_working({turn.session_id for turn in chosen if turn.session_id})
         if term != self._term:
             return []
-        begun: list[tuple[Turn, str]] = []
+        begun: list[tuple[Turn, Job]] = []
         now_ms = self._clocks.wall_ms()
         for turn in chosen:
             jobs = self._book.jobs(turn.key, turn.partition)
@@ -170,13 +171,12 @@ class Executor:
                 head.looks = head.not_working_since_ms = 0
                 job_id, merged = merge(jobs, turn.job_id, now_ms)
                 self.tally.merged += merged
-                start(jobs, job_id, now_ms)
+                begun.append((turn, start(jobs, job_id, now_ms)))
                 self.tally.started += 1
                 self._book.changed(turn.key, turn.partition, jobs)
-                begun.append((turn, job_id))
         return begun
 
-    async def _settle(self, begun: list[tuple[Turn, str]]) -> None:
+    async def _settle(self, begun: list[tuple[Turn, Job]]) -> None:
         """Durable, fenced, sent and called, forgotten: what the transitions so far have named."""
         parcel = self._book.take_unsent()  # before the flush: what changes while we wait isn't durable yet
         await self._book.durable()
@@ -184,18 +184,18 @@ class Executor:
             return
         await self._fence.fence()
         self.tally.cycles += 1
-        for turn, job_id in begun:
-            self._call(turn, job_id)
+        for turn, job in begun:
+            self._call(turn, job)
         if parcel.items:
             await asyncio.gather(*(self._outbox.send(topic, items) for topic, items in parcel.items.items()))
             self._book.confirm(parcel)
 
-    def _call(self, turn: Turn, job_id: str) -> None:
+    def _call(self, turn: Turn, job: Job) -> None:
         jobs = self._book.jobs(turn.key, turn.partition)
-        head = head_of(jobs, job_id, State.RUNNING)
+        head = head_of(jobs, job.id, State.RUNNING)
         if head is None:  # cancelled between its start and now
             self._book.lanes.ended(turn.key)
             self._book.offer(turn.key, turn.partition, jobs)
             return
         headers = list(head.origin.headers) if head.origin is not None else []
-        self._calls.begin(turn.key, turn.partition, head.whole(), headers)
+        self._calls.begin(turn.key, turn.partition, job, headers)

@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
+from schemas.kinds import GROUP_LINK
 from schemas.records import EventOutcome, EventRef, Job, Outcome
 from schemas.topic_names import GROUP_LINKS
 from streams.events import Headers, InvalidPayload, Unreadable, read_marks, read_payload, read_row
 from streams.identifiers import canonical_row_id
-from streams.retry import GROUP_LINK
 
 STAGE: Final = "enqueue"
 DEFAULT_ATTEMPTS: Final = 5

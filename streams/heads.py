@@ -49,11 +49,6 @@ class State(StrEnum):
         """Nothing runs any more; only a dead one can be taken up again, by a requeue."""
         return self in (State.DONE, State.FAILED, State.DEAD)
 
-    @property
-    def in_lane(self) -> bool:
-        """The owner has the job: a further record of the same copy is a redelivery."""
-        return self in (State.UNVERIFIED, State.WAITING, State.RUNNING, State.HELD)
-
 
 class Send(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A record that a transition named: sent as it stands here, however often."""
@@ -152,9 +147,13 @@ class ContactJobs(msgspec.Struct, omit_defaults=True):
         found = [(job_id, head) for job_id, head in self.heads.items() if head.state is State.WAITING]
         return iter(sorted(found, key=lambda one: one[1].order))
 
-    def running(self) -> tuple[str, Head] | None:
-        """The job that runs: one at a time."""
-        return next((one for one in self.heads.items() if one[1].state is State.RUNNING), None)
+    def seat(self, head: Head, job: Job, value: bytes, origin: Origin) -> None:
+        """Put a job, and the record that brought it, into its head, as the contact's newest."""
+        place = place_of(job)
+        head.order, self.next_order = self.next_order, self.next_order + 1
+        head.job, head.origin, head.ended_ms = value, origin, 0
+        head.kind, head.priority = job.kind, job.priority
+        head.conversation_id, head.session_id = place.conversation_id, place.channel_session_id
 
 
 PAUSES: Final = b"#pauses"

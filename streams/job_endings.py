@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from schemas import alert_texts
+from schemas.kinds import INBOUND_TURN
 from schemas.records import Alert, Job
 from settings import Language
 from streams.heads import ContactJobs, Head, State, place_of
-from streams.job_records import bury, send_later, tell
+from streams.job_records import STAGE, bury, send_later, tell
 from streams.job_table import Event, targets
-
-INBOUND_TURN: Final = "inbound_turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +71,22 @@ def hold(
     *,
     facts: Mapping[str, object] | None = None,
     alert: Alert | None = None,
+    stage: str = STAGE,
 ) -> None:
     """Keep a job until somebody releases it."""
     move(event, head, State.HELD)
     head.hold, head.held = None, reason
     head.seq += 1
-    tell(head, head.whole(), now_ms, f"held:{reason}", facts=facts, alert=alert)
+    tell(head, head.whole(), now_ms, f"held:{reason}", facts=facts, alert=alert, stage=stage)
+
+
+def let_go(event: Event, head: Head, now_ms: int) -> None:
+    """Put a job that is held or delayed back into its lane, due at once."""
+    move(event, head, State.UNVERIFIED if head.state is State.HELD and head.unseen else State.WAITING)
+    head.unseen, head.held, head.alarmed, head.looks = False, None, False, 0
+    head.seq += 1
+    head.copy += 1  # the record in the delay topics, if there is one, comes too late then
+    head.run_after_ms = now_ms
 
 
 def end(
@@ -89,6 +98,7 @@ def end(
     *,
     facts: Mapping[str, object] | None = None,
     result: Mapping[str, object] | None = None,
+    stage: str = STAGE,
 ) -> Job:
     """End a job as done or failed; returns it as it ended."""
     move(event, head, state)
@@ -96,7 +106,7 @@ def end(
     if state is State.DONE:
         head.last_error = None
     job = head.whole()
-    tell(head, job, now_ms, outcome, facts=facts, result=result)
+    tell(head, job, now_ms, outcome, facts=facts, result=result, stage=stage)
     _close(head, outcome, now_ms)
     return job
 

@@ -9,6 +9,7 @@ import faust
 import structlog
 from psycopg_pool import AsyncConnectionPool
 
+from schemas.kinds import GROUP_LINK
 from settings import Settings
 from streams import topics
 from streams.agenda import Clocks
@@ -28,7 +29,6 @@ from streams.job_intake import JobIntake
 from streams.job_rows import PostgresJobRows, verify_old
 from streams.lanes import Lanes, Limits
 from streams.ports import Outbox
-from streams.retry import GROUP_LINK
 from streams.transport import Batched, Record, Table, each_batch
 from streams.whatsapp_numbers import default_number
 

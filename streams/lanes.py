@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final
 
-EVERYBODY: Final = "*"
+from streams.heads import EVERYBODY
+
 RETRY_YIELDS_MS: Final = 30_000
 """A retry goes behind those who come up to so long after it, for each attempt that was spent on it: what
 fails again and again takes the slots that others leave."""

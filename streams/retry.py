@@ -10,6 +10,8 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from schemas.kinds import GROUP_LINK
+
 SECOND: Final = 1_000
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
@@ -17,7 +19,6 @@ HOUR: Final = 60 * MINUTE
 BACKOFF_FIRST_MS: Final = 10 * SECOND
 BACKOFF_MOST_MS: Final = 120 * SECOND
 
-GROUP_LINK: Final = "group_link_template"
 GROUP_LINK_DELAY_MS: Final = MINUTE
 GROUP_LINK_MOST: Final = 8
 

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from schemas import alert_texts
+from schemas.kinds import GROUP_LINK, INBOUND_TURN
 from schemas.records import Alert, Job
 from schemas.topic_names import CONTROL
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
 from streams.heads import ContactJobs, Head, Origin, State, place_of
-from streams.job_endings import INBOUND_TURN, Rules, cover, delay, die, end, hold, leave_to, move
+from streams.job_endings import Rules, cover, delay, die, end, hold, leave_to, let_go, move
 from streams.job_records import send_later, take_events_in, tell
 from streams.job_table import Event, targets
-from streams.retry import GROUP_LINK, backoff_ms, credit_delay_ms, session_delay_ms
+from streams.retry import backoff_ms, credit_delay_ms, session_delay_ms
 
 HANDED_BACK_MOST: Final = 3
 """Attempts that a graceful stop may cut short for nothing, one after the other; the next one is spent."""
@@ -50,15 +51,10 @@ def take(
     before = head.state if head is not None else None
     if not targets(Event.RECORD, before) or (head is not None and job.copy < head.copy):
         return None
-    place = place_of(job)
     if head is None:
         head = jobs.heads[job.id] = Head(State.AWAITED)
     if before is not State.DELAYED:
-        head.order, head.ended_ms = jobs.next_order, 0
-        jobs.next_order += 1
-        head.job, head.origin = raw, origin
-        head.kind, head.priority = job.kind, job.priority
-        head.conversation_id, head.session_id = place.conversation_id, place.channel_session_id
+        jobs.seat(head, job, raw, origin)
     head.replay, head.seq, head.copy = job.replay, max(head.seq, job.seq), job.copy
     head.attempt, head.run_after_ms = job.attempt, job.run_after_ms
     if job.kind not in rules.kinds:
@@ -101,14 +97,17 @@ def merge(jobs: ContactJobs, job_id: str, now_ms: int) -> tuple[str, int]:
     The newest survives and carries all events (spec/jobs.md, "Lanes"). A job made by `--again` stays alone.
     """
     first = jobs.heads[job_id]
-    if first.kind != INBOUND_TURN or first.conversation_id is None or not _mergeable(first):
+    if first.kind != INBOUND_TURN or first.conversation_id is None or first.attempt:
         return job_id, 0
-    together = [
+    alike = [
         (other_id, other)
         for other_id, other in jobs.waiting()
-        if other.conversation_id == first.conversation_id and other.kind == first.kind and _mergeable(other)
+        if other.conversation_id == first.conversation_id and other.kind == first.kind and not other.attempt
     ]
-    if len(together) < 2:
+    if len(alike) < 2:  # as nearly always: no job has to be decoded for that
+        return job_id, 0
+    together = [(other_id, other) for other_id, other in alike if not _alone(other)]
+    if len(together) < 2 or _alone(first):
         return job_id, 0
     *taken, (survivor_id, survivor) = together
     take_events_in(survivor, taken)
@@ -120,8 +119,8 @@ def merge(jobs: ContactJobs, job_id: str, now_ms: int) -> tuple[str, int]:
     return survivor_id, len(taken)
 
 
-def _mergeable(head: Head) -> bool:
-    return head.attempt == 0 and place_of(head.whole()).replay_of is None
+def _alone(head: Head) -> bool:
+    return place_of(head.whole()).replay_of is not None
 
 
 def start(jobs: ContactJobs, job_id: str, now_ms: int) -> Job:
@@ -271,11 +270,7 @@ def release_if_gone(jobs: ContactJobs, job_id: str, rules: Rules, now_ms: int) -
     head = jobs.heads[job_id]
     if head.state is not State.HELD or (head.held or "").partition(":")[0] not in rules.releases:
         return False
-    move(Event.RELEASE, head, State.WAITING)
-    head.held, head.alarmed = None, False
-    head.seq += 1
-    head.copy += 1
-    head.run_after_ms = now_ms
+    let_go(Event.RELEASE, head, now_ms)
     tell(head, head.whole(), now_ms, "released", facts={"by": "itself"})
     return True
 

@@ -14,11 +14,12 @@ import msgspec
 import structlog
 
 from schemas.dead import Header
+from schemas.kinds import GROUP_LINK
 from schemas.records import Job
 from streams.handlers.answers import Answer, Dead, Done, Hold, Retry
 from streams.handlers.whatsapp import Number, Template, WhatsApp
 from streams.handlers.whatsapp_replies import UNKNOWN_OUTCOME, NotSent, Sent
-from streams.retry import GROUP_LINK, heeding_ms
+from streams.retry import heeding_ms
 from streams.whatsapp_numbers import NumbersUnknown
 
 log = structlog.get_logger(__name__)

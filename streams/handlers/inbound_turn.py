@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from schemas.dead import Header
+from schemas.kinds import INBOUND_TURN
 from schemas.records import Job
 from settings import Settings
 from streams.handlers.answers import Answer, Dead, Hold, Retry
@@ -22,7 +23,7 @@ from streams.trace_context import trace_headers
 
 log = structlog.get_logger(__name__)
 
-KIND: Final = "inbound_turn"
+KIND: Final = INBOUND_TURN
 NO_ENGINE: Final = "no_engine"
 
 

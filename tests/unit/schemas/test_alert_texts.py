@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import alert_texts
-from schemas.alert_catalogue import FAMILIES, GROUP_LINK, INBOUND_TURN, WORDS, as_markdown
+from schemas.alert_catalogue import FAMILIES, WORDS, as_markdown
 from schemas.alert_texts import LONGEST_REASON, title, titles
+from schemas.kinds import GROUP_LINK, INBOUND_TURN
 from schemas.records import Alert, EventRef, Job
 from settings import Language, Settings
 
