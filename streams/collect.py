@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import structlog
-from aiokafka.partitioner import murmur2
 
 from schemas.codec import encode_outcome
 from schemas.dead import Cause, Header
@@ -17,7 +15,8 @@ from streams.burial import bury, graves
 from streams.closing import invalid_payload_outcome
 from streams.contact import Contact, Window, WindowName
 from streams.counting import Counts
-from streams.events import COMMIT_TIME, REKEYED, Event, InvalidPayload, read_event
+from streams.events import COMMIT_TIME, REKEYED, STILL_WRONG, Event, InvalidPayload, read_event, was_rekeyed
+from streams.partitioner import partition_of
 from streams.ports import Contacts, Item, Lengths, Outbox, Source
 from streams.transport import Record
 from streams.windows import WindowRule, full, take_in
@@ -35,12 +34,6 @@ class _Sends:
     outcomes: list[Item] = field(default_factory=list)
     dead: list[Item] = field(default_factory=list)
     again: list[Item] = field(default_factory=list)
-
-
-@lru_cache(maxsize=100_000)
-def _hash(key: bytes) -> int:
-    """Kafka's own hash of a key; kept, since in plain Python it takes longer than reading the event."""
-    return int(murmur2(key)) % 2**31
 
 
 class Collector:
@@ -134,17 +127,17 @@ class Collector:
         key = event.key
         if record.key != key:
             return False
-        return self._contacts.get(key, partition) is not None or _hash(key) % self._partitions == partition
+        return (
+            self._contacts.get(key, partition) is not None or partition_of(key, self._partitions) == partition
+        )
 
     def _rekey(self, record: Record, event: Event, now_ms: int, sends: _Sends) -> None:
         """Put a hand-produced event back under its key, once; still wrong is a dead letter (step 1)."""
-        headers = list(record.headers)
-        if any(name == REKEYED for name, _ in headers):
-            message = "key or partition is wrong after it was put right once: does another partitioner write?"
-            self._bury(record, Cause("collect", "key_mismatch", message), event, now_ms, sends)
+        if was_rekeyed(record.headers):
+            self._bury(record, Cause("collect", "key_mismatch", STILL_WRONG), event, now_ms, sends)
             return
         self.counts.rekeyed += 1
-        kept: list[Header] = [(name, value) for name, value in headers if name != COMMIT_TIME]
+        kept: list[Header] = [(name, value) for name, value in record.headers if name != COMMIT_TIME]
         kept += [(COMMIT_TIME, str(event.time_ms).encode()), (REKEYED, b"1")]
         sends.again.append((event.key, record.value, -1, kept))
 

@@ -27,6 +27,7 @@ COMMIT_TIME: Final = "cdc_source_ts_ms"
 REPLAY: Final = "replay"
 AGAIN: Final = "again"
 REKEYED: Final = "rekeyed"
+STILL_WRONG: Final = "key or partition is wrong after it was put right once: does another partitioner write?"
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -102,14 +103,10 @@ def read_event(
     value: bytes | None, headers: Headers, timestamp_ms: int, arrival_ms: int, offset: int
 ) -> Event | InvalidPayload | Unreadable:
     """What a record of the source topic says. Times in ms since the epoch."""
-    row = read_row(value)
-    if isinstance(row, Unreadable):
-        return row
-    event_id, organization_id = canonical_row_id(row.id), canonical_row_id(row.organization_id)
-    if event_id is None or organization_id is None:
-        return Unreadable("not_an_event", "the row has no uuid as id and organization_id")
-    if row.event_type != EVENT_TYPE:
-        return Unreadable("wrong_event_type", f"the row's event_type is not {EVENT_TYPE}")
+    found = read_row(value, EVENT_TYPE)
+    if isinstance(found, Unreadable):
+        return found
+    event_id, organization_id, row = found
     marks = read_marks(headers)
     attempts = row.attempts_so_far
     payload = _read_payload(row.payload)
@@ -136,8 +133,20 @@ def read_event(
     )
 
 
-def read_row(value: bytes | None) -> Row | Unreadable:
-    """The row in a source record's value, JSON or Avro."""
+def read_row(value: bytes | None, event_type: str) -> tuple[str, str, Row] | Unreadable:
+    """The row of this type in a source record's value, JSON or Avro: its id, its organization's, and it."""
+    row = _decoded(value)
+    if isinstance(row, Unreadable):
+        return row
+    event_id, organization_id = canonical_row_id(row.id), canonical_row_id(row.organization_id)
+    if event_id is None or organization_id is None:
+        return Unreadable("not_an_event", "the row has no uuid as id and organization_id")
+    if row.event_type != event_type:
+        return Unreadable("wrong_event_type", f"the row's event_type is not {event_type}")
+    return event_id, organization_id, row
+
+
+def _decoded(value: bytes | None) -> Row | Unreadable:
     if value is None:
         return Unreadable("null_value", "the record has no value")
     if is_single_object(value):
@@ -232,6 +241,11 @@ def _ids(payload: _Payload) -> tuple[str, str, str, str] | None:
 def _which_id(payload: _Payload) -> str:
     wrong = [name for name in _Payload.__struct_fields__ if canonical_uuid(getattr(payload, name)) is None]
     return f"not a uuid: {', '.join(wrong)}"
+
+
+def was_rekeyed(headers: Headers) -> bool:
+    """Whether a hand-produced record was put under its key before: that is done once (step 1)."""
+    return any(name == REKEYED for name, _ in headers)
 
 
 class Marks(msgspec.Struct, frozen=True):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
 import structlog
-from aiokafka.partitioner import murmur2
 
 from schemas import alert_texts
 from schemas.codec import encode_job, encode_outcome
@@ -20,8 +19,9 @@ from settings import Language
 from streams.burial import bury
 from streams.closing import invalid_payload_outcome
 from streams.due import delayed_record
-from streams.events import REKEYED, InvalidPayload, Unreadable
+from streams.events import REKEYED, STILL_WRONG, InvalidPayload, Unreadable, was_rekeyed
 from streams.group_links import GroupLinkEvent, enqueued, read_group_link
+from streams.partitioner import partition_of
 from streams.ports import Item, Outbox
 from streams.transport import Record
 
@@ -84,13 +84,10 @@ class GroupLinkIntake:
             self._bury(record, Cause("enqueue", found.reason, found.message), now_ms, sends)
         elif isinstance(found, InvalidPayload):
             self._discard(found, now_ms, sends)
-        elif record.key != found.key or self._place(found.key) != partition:
+        elif record.key != found.key or partition_of(found.key, self._partitions) != partition:
             self._rekey(record, found, now_ms, sends)
         else:
             self._enqueue(record, found, partition, now_ms, sends)
-
-    def _place(self, key: bytes) -> int:
-        return int(murmur2(key)) % 2**31 % self._partitions
 
     def _enqueue(
         self, record: Record, event: GroupLinkEvent, partition: int, now_ms: int, sends: _Sends
@@ -118,13 +115,12 @@ class GroupLinkIntake:
 
     def _rekey(self, record: Record, event: GroupLinkEvent, now_ms: int, sends: _Sends) -> None:
         """Put a hand-produced event under its key and partition, once; still wrong is a dead letter."""
-        if any(name == REKEYED for name, _ in record.headers):
-            message = "key or partition is wrong after it was put right once: does another partitioner write?"
-            self._bury(record, Cause("enqueue", "key_mismatch", message), now_ms, sends)
+        if was_rekeyed(record.headers):
+            self._bury(record, Cause("enqueue", "key_mismatch", STILL_WRONG), now_ms, sends)
             return
         self.counts.rekeyed += 1
         kept: list[Header] = [*record.headers, (REKEYED, b"1")]
-        sends.add(GROUP_LINKS, (event.key, record.value, self._place(event.key), kept))
+        sends.add(GROUP_LINKS, (event.key, record.value, partition_of(event.key, self._partitions), kept))
 
     def _bury(self, record: Record, cause: Cause, now_ms: int, sends: _Sends) -> None:
         self.counts.dead += 1

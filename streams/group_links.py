@@ -56,14 +56,10 @@ def read_group_link(
     value: bytes | None, headers: Headers, now_ms: int
 ) -> GroupLinkEvent | InvalidPayload | Unreadable:
     """What a record of `group_link.dispatch_requested` says; never raises."""
-    row = read_row(value)
-    if isinstance(row, Unreadable):
-        return row
-    event_id, organization_id = canonical_row_id(row.id), canonical_row_id(row.organization_id)
-    if event_id is None or organization_id is None:
-        return Unreadable("not_an_event", "the row has no uuid as id and organization_id")
-    if row.event_type != GROUP_LINKS:
-        return Unreadable("wrong_event_type", f"the row's event_type is not {GROUP_LINKS}")
+    found = read_row(value, GROUP_LINKS)
+    if isinstance(found, Unreadable):
+        return found
+    event_id, organization_id, row = found
     replay, attempts = read_marks(headers).replay, row.attempts_so_far
     payload = read_payload(row.payload)
     asked = _asked(payload) if isinstance(payload, dict) else payload

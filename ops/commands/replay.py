@@ -152,7 +152,7 @@ def _stretch(asked: Asked, reader: TopicReader, full_name: str, key: str | None)
 
     from ops.errors import NotFound
     from ops.stretch import WrongStretch, stretch
-    from ops.why.live import partition_of
+    from streams.partitioner import partition_of
 
     log = {partition: reader.bounds(full_name, partition) for partition in reader.partitions(full_name)}
     if key is not None and asked.partition is None:

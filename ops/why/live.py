@@ -6,7 +6,6 @@ import time
 from typing import Final
 
 import msgspec
-from aiokafka.partitioner import murmur2
 
 from db.sweep_claims import Claims
 from ops.asking import asking
@@ -16,6 +15,7 @@ from settings import Settings
 from streams import topics
 from streams.contact import Contact, decode_contact
 from streams.lag import Lags
+from streams.partitioner import partition_of
 from streams.transport.token import Reader
 
 FIRST_CHUNK: Final = 2_000
@@ -49,11 +49,6 @@ def live(url: str, bootstrap: str, settings: Settings, key: bytes) -> Live:
     with TopicReader(bootstrap) as reader:
         contact = newest(reader, topic(topics.CONTACTS_CHANGELOG), partition, key)
     return Live(contact, partition, positions[partition].unread, written.get(partition, 0))
-
-
-def partition_of(key: bytes, partitions: int) -> int:
-    """Where a key's records are: murmur2, as everywhere."""
-    return int(murmur2(key)) % 2**31 % partitions
 
 
 def newest(reader: TopicReader, topic: str, partition: int, key: bytes) -> Contact | None:
