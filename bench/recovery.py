@@ -3,8 +3,8 @@
     python -m bench.recovery [--keys 1000000]
 
 Fills a changelog with contacts that have an open window, starts a worker on it, waits until the worker has
-written its snapshots, kills it with kill -9, and starts it again. Needs KAFKA_BOOTSTRAP_SERVERS; makes and
-drops topics of its own.
+written its snapshots, kills it with kill -9, and starts it again. On the Kafka that
+KAFKA_BOOTSTRAP_SERVERS names, else an embedded one; makes and drops topics of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from bench.servers import broker
 from chaos.transport import create_topics, delete_topics
 from streams.contact import Contact, Window, WindowEvent, encode_contact
 
@@ -82,7 +83,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.recovery")
     parser.add_argument("--keys", type=int, default=1_000_000)
     options = parser.parse_args()
-    bootstrap = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
+    with broker() as bootstrap:
+        measure(bootstrap, options)
+
+
+def measure(bootstrap: str, options: argparse.Namespace) -> None:
+    """Recover from the changelog, then from snapshots."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
     changelog = f"{name}-contacts-changelog"
     folder = Path(tempfile.mkdtemp(prefix="rajada-bench-"))

@@ -6,28 +6,14 @@ import os
 
 import faust
 
+from bench.app import measured_app
 from bench.recovery import PARTITIONS
 from streams.contact import decode_contact, encode_contact
-from streams.transport import Batched, Table, create_table, each_batch
+from streams.transport import Batched, create_table, each_batch
 
 ID = os.environ["BENCH_ID"]
 
-app = faust.App(
-    ID,
-    broker=f"batched://{os.environ['BENCH_BOOTSTRAP']}",
-    store="batchmem://",
-    Table=Table,
-    web_enabled=False,
-    datadir=os.environ["BENCH_DATA"],
-    topic_partitions=PARTITIONS,
-    topic_disable_leader=True,
-    stream_recovery_delay=0.0,
-    stream_buffer_maxsize=16,
-    consumer_auto_offset_reset="earliest",
-    broker_session_timeout=6.0,
-    broker_heartbeat_interval=1.5,
-    table_standby_replicas=0,
-)
+app = measured_app(ID, os.environ["BENCH_BOOTSTRAP"], os.environ["BENCH_DATA"], PARTITIONS)
 contacts = create_table(app, "contacts", partitions=PARTITIONS, encode=encode_contact, decode=decode_contact)
 
 

@@ -49,6 +49,22 @@ def servers() -> Iterator[Servers]:
 
 
 @contextmanager
+def broker() -> Iterator[str]:
+    """Bootstrap servers of the given Kafka, or of an embedded one that lives as long as the block."""
+    given = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+    if given:
+        yield given
+        return
+    from ops.embedded.kafka import EmbeddedKafka
+
+    with (
+        tempfile.TemporaryDirectory(prefix="rajada-bench-") as home,
+        EmbeddedKafka(Path(home) / "kafka") as kafka,
+    ):
+        yield kafka.bootstrap
+
+
+@contextmanager
 def own_database(at: Servers) -> Iterator[str]:
     """URL of a fresh, migrated database; it and its replication slots are dropped afterwards."""
     name = f"rajada_bench_{uuid4().hex[:8]}"

@@ -3,8 +3,8 @@
     python -m bench.transport [--events 100000] [--contacts 5000] [--rounds 3]
 
 The work: decode JSON, keep a contact's state with its changelog, freeze bursts of 20 events, send a job and
-an outcome for each. The worker also fences before it sends. Needs KAFKA_BOOTSTRAP_SERVERS; makes and drops
-topics of its own.
+an outcome for each. The worker also fences before it sends. On the Kafka that KAFKA_BOOTSTRAP_SERVERS
+names, else an embedded one; makes and drops topics of its own.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import orjson
 from confluent_kafka import Consumer, Message, Producer
 
 from bench.bursts import Contact, collect, jobs
+from bench.servers import broker
 from chaos.transport import create_topics, delete_topics
 
 PARTITIONS = 4
@@ -160,7 +161,12 @@ def main() -> None:
     parser.add_argument("--contacts", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    bootstrap = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
+    with broker() as bootstrap:
+        measure(bootstrap, options)
+
+
+def measure(bootstrap: str, options: argparse.Namespace) -> None:
+    """Both sides in turn, so that other users of the machine disturb both."""
     prefix = f"bench-{uuid.uuid4().hex[:8]}"
     source = f"{prefix}.in"
     made = [source]

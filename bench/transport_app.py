@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import faust
 import orjson
 
+from bench.app import measured_app
 from bench.bursts import Contact, collect, jobs
 from streams.transport import Batched, Record, Table, create_table, each_batch, vital
 
@@ -19,24 +19,7 @@ ID, SOURCE, EVENTS = os.environ["BENCH_ID"], os.environ["BENCH_SOURCE"], int(os.
 PARTITIONS = int(os.environ["BENCH_PARTITIONS"])
 RESULT = Path(os.environ["BENCH_RESULT"])
 
-app = faust.App(
-    ID,
-    broker=f"batched://{os.environ['BENCH_BOOTSTRAP']}",
-    store="batchmem://",
-    Table=Table,
-    web_enabled=False,
-    datadir=str(RESULT.parent / "data"),
-    topic_partitions=PARTITIONS,
-    topic_disable_leader=True,
-    stream_recovery_delay=0.0,
-    stream_buffer_maxsize=16,
-    consumer_auto_offset_reset="earliest",
-    broker_session_timeout=6.0,
-    broker_heartbeat_interval=2.0,
-    broker_commit_interval=1.0,
-    producer_linger=0.005,
-    table_standby_replicas=0,
-)
+app = measured_app(ID, os.environ["BENCH_BOOTSTRAP"], str(RESULT.parent / "data"), PARTITIONS)
 contacts: Table[Contact] = create_table(
     app, "contacts", partitions=PARTITIONS, encode=orjson.dumps, decode=orjson.loads
 )

@@ -68,9 +68,10 @@ def engine(
 
 async def _serve(stand_in: Engine, port: int, host: str) -> None:
     import status
-    from ops.engine.serving import served, stopped_by_signals
+    from ops.engine.serving import TURNS
+    from ops.stand_in import served, stopped_by_signals
 
     async with served(stand_in, port, host) as url:
-        typer.echo(f"Turns are taken at {url} (AGENT_ENGINE_URL); Ctrl-C ends it.")
-        status.report("engine", "ready", url)
+        typer.echo(f"Turns are taken at {url}{TURNS} (AGENT_ENGINE_URL); Ctrl-C ends it.")
+        status.report("engine", "ready", url + TURNS)
         await stopped_by_signals()

@@ -50,8 +50,7 @@ def stand_in(
 
 async def _serve(served_one: StandIn, port: int, host: str) -> None:
     import status
-    from ops.engine.serving import stopped_by_signals
-    from ops.whatsapp.serving import served
+    from ops.stand_in import served, stopped_by_signals
 
     async with served(served_one, port, host) as url:
         typer.echo(f"Messages are taken at {url} (WHATSAPP_API_URL); Ctrl-C ends it.")

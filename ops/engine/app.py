@@ -15,7 +15,8 @@ import msgspec
 from aiohttp import web
 
 from ops.engine.journal import Asked, Journal
-from ops.engine.scenario import Scenario, Scenarios, WrongScenario, scenario_from_json, scenario_from_query
+from ops.engine.scenario import Scenario, WrongScenario, scenario_from_json, scenario_from_query
+from ops.stand_in import Scenarios, as_json
 from schemas.http import TurnRequest
 from streams.trace_context import TRACEPARENT, is_traceparent
 
@@ -73,10 +74,10 @@ class Engine:
         found = self.journal.requests(
             job_id=request.query.get("job_id"), contact_id=request.query.get("contact_id")
         )
-        return _json(200, found)
+        return as_json(200, found)
 
     async def _effects(self, request: web.Request) -> web.Response:
-        return _json(200, self.journal.effects)
+        return as_json(200, self.journal.effects)
 
     async def _clear(self, request: web.Request) -> web.Response:
         self.forget()
@@ -86,7 +87,7 @@ class Engine:
         try:
             self.scenarios.set(request.match_info["name"], scenario_from_json(await request.read()))
         except WrongScenario as error:
-            return _json(422, {"detail": str(error)})
+            return as_json(422, {"detail": str(error)})
         return web.Response(status=204)
 
     def forget(self) -> None:
@@ -105,10 +106,10 @@ class Engine:
             turn = msgspec.json.decode(await request.read(), type=TurnRequest)
             asked_for = scenario_from_query(request.query)
         except (msgspec.DecodeError, WrongScenario) as error:
-            return _json(422, {"detail": str(error)})
+            return as_json(422, {"detail": str(error)})
         key = request.headers.get("Idempotency-Key", "")
         if key != turn.job_id:
-            return _json(400, {"detail": "Idempotency-Key must be the job's id"})
+            return as_json(400, {"detail": "Idempotency-Key must be the job's id"})
         asked = self.journal.begin(
             job_id=turn.job_id,
             attempt=turn.attempt,
@@ -128,12 +129,12 @@ class Engine:
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         if self.token is not None and request.headers.get("Authorization") != f"Bearer {self.token}":
-            return _json(401, {"detail": "AGENT_ENGINE_TOKEN is missing or another one"})
+            return as_json(401, {"detail": "AGENT_ENGINE_TOKEN is missing or another one"})
         if request.content_type != "application/json":
-            return _json(415, {"detail": "Content-Type must be application/json"})
+            return as_json(415, {"detail": "Content-Type must be application/json"})
         parents = request.headers.getall(TRACEPARENT, [])
         if len(parents) != 1 or not is_traceparent(parents[0].encode()):
-            return _json(400, {"detail": "exactly one well-formed traceparent is needed"})
+            return as_json(400, {"detail": "exactly one well-formed traceparent is needed"})
         return None
 
     async def _answer(
@@ -141,11 +142,11 @@ class Engine:
     ) -> web.StreamResponse:
         key = asked.idempotency_key
         if self.honours_keys and key in self._running:
-            return _json(425, {"detail": "a request with this key is under way"}, {"Retry-After": "1"})
+            return as_json(425, {"detail": "a request with this key is under way"}, {"Retry-After": "1"})
         if self.honours_keys and key in self._done:
             asked.replayed = True
             return _done(asked, {"Idempotency-Replayed": "true"})
-        scenario = self.scenarios.of(asked.job_id, asked.contact_id, asked_for).treats(asked.of_job)
+        scenario = self.scenarios.of(asked.job_id, asked.contact_id, asked=asked_for).treats(asked.of_job)
         asked.mode = scenario.mode
         self._running.add(key)
         try:
@@ -172,20 +173,20 @@ class Engine:
                 await self._stopped.wait()
                 return web.Response(status=503)
             case "fail":
-                return _json(scenario.status, why, advice)
+                return as_json(scenario.status, why, advice)
             case "rate":
-                return _json(429, why, advice)
+                return as_json(429, why, advice)
             case "credit":
-                return _json(402, why, advice)
+                return as_json(402, why, advice)
             case "conflict":
-                return _json(409, why)
+                return as_json(409, why)
             case "retry":
                 wait = {} if scenario.retry_after_ms is None else {"retry_after_ms": scenario.retry_after_ms}
-                return _json(200, {"decision": "retry", **wait, **why})
+                return as_json(200, {"decision": "retry", **wait, **why})
             case "cancel":
-                return _json(200, {"decision": "cancelled", **why})
+                return as_json(200, {"decision": "cancelled", **why})
             case "garbage":
-                return _json(200, {"decision": "perhaps"})
+                return as_json(200, {"decision": "perhaps"})
             case "redirect":
                 return web.Response(status=307, headers={"Location": scenario.location})
             case "flood":
@@ -202,13 +203,4 @@ async def _flood(request: web.Request, size_bytes: int) -> web.StreamResponse:
 
 
 def _done(asked: Asked, headers: dict[str, str] | None = None) -> web.Response:
-    return _json(200, {"decision": "done", "result": {"turn": asked.idempotency_key}}, headers)
-
-
-def _json(status: int, content: object, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(
-        status=status,
-        body=msgspec.json.encode(content),
-        content_type="application/json",
-        headers=headers,
-    )
+    return as_json(200, {"decision": "done", "result": {"turn": asked.idempotency_key}}, headers)

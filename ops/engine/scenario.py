@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -24,9 +24,6 @@ Mode = Literal[
     "redirect",
     "drop",
 ]
-
-DEFAULT: Final = "default"
-"""The name under which the scenario of everybody else is kept."""
 
 _NotNegative = Annotated[int, Meta(ge=0)]
 
@@ -89,22 +86,3 @@ def _converted(fields: dict[str, str]) -> Scenario:
         return msgspec.convert(fields, Scenario, strict=False)
     except msgspec.ValidationError as error:
         raise WrongScenario(f"{error}; ops/engine/scenario.py lists modes and fields") from None
-
-
-class Scenarios:
-    """Which scenario is whose."""
-
-    def __init__(self, default: Scenario) -> None:
-        self._named: dict[str, Scenario] = {DEFAULT: default}
-
-    def set(self, name: str, scenario: Scenario) -> None:
-        """Set that of a job (its id), of a contact (its id), or of everybody else (`default`)."""
-        self._named[name] = scenario
-
-    def clear(self) -> None:
-        """Forget all but the one of everybody else."""
-        self._named = {DEFAULT: self._named[DEFAULT]}
-
-    def of(self, job_id: str, contact_id: str, asked: Scenario | None) -> Scenario:
-        """The scenario of a request: its job's, its contact's, its URL's, or everybody else's."""
-        return self._named.get(job_id) or self._named.get(contact_id) or asked or self._named[DEFAULT]

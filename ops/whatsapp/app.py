@@ -12,11 +12,11 @@ import re
 from typing import Final
 from uuid import uuid4
 
-import msgspec
 from aiohttp import web
 
+from ops.stand_in import Scenarios, as_json
 from ops.whatsapp.messages import Got, Message, Messages, read_message
-from ops.whatsapp.scenario import Scenario, Scenarios, WrongScenario, scenario_from_json
+from ops.whatsapp.scenario import Scenario, WrongScenario, scenario_from_json
 
 _VERSION: Final = re.compile(r"v[0-9]{1,3}\.[0-9]{1,3}")
 _NUMBER: Final = re.compile(r"[0-9]{1,32}")
@@ -58,10 +58,10 @@ class StandIn:
 
     async def _got(self, request: web.Request) -> web.Response:
         phone = request.query.get("phone")
-        return _json(200, [one for one in self.messages.got if phone in (None, one.phone)])
+        return as_json(200, [one for one in self.messages.got if phone in (None, one.phone)])
 
     async def _taken(self, request: web.Request) -> web.Response:
-        return _json(200, self.messages.taken)
+        return as_json(200, self.messages.taken)
 
     async def _clear(self, request: web.Request) -> web.Response:
         self.forget()
@@ -71,7 +71,7 @@ class StandIn:
         try:
             self.scenarios.set(request.match_info["name"], scenario_from_json(await request.read()))
         except WrongScenario as error:
-            return _json(422, {"detail": str(error)})
+            return as_json(422, {"detail": str(error)})
         return web.Response(status=204)
 
     def forget(self) -> None:
@@ -115,7 +115,7 @@ class StandIn:
         match scenario.mode:
             case "ok":
                 got.status = 200
-                return _json(
+                return as_json(
                     200,
                     {
                         "messaging_product": "whatsapp",
@@ -147,10 +147,4 @@ def _error(status: int, code: int, message: str, headers: dict[str, str] | None 
         "error_data": {"messaging_product": "whatsapp", "details": message},
         "fbtrace_id": "stand-in",
     }
-    return _json(status, {"error": error}, headers)
-
-
-def _json(status: int, content: object, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(
-        status=status, body=msgspec.json.encode(content), content_type="application/json", headers=headers
-    )
+    return as_json(status, {"error": error}, headers)

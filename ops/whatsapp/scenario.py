@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -11,9 +11,6 @@ from msgspec import Meta, Struct
 from settings import RajadaError
 
 Mode = Literal["ok", "error", "drop", "hang", "cut", "gateway"]
-
-DEFAULT: Final = "default"
-"""The name under which the behaviour towards everybody else is kept."""
 
 _NotNegative = Annotated[int, Meta(ge=0)]
 
@@ -61,22 +58,3 @@ def scenario_from_fields(fields: Mapping[str, str]) -> Scenario:
         return msgspec.convert(dict(fields), Scenario, strict=False)
     except msgspec.ValidationError as error:
         raise WrongScenario(str(error)) from error
-
-
-class Scenarios:
-    """Which scenario is whose."""
-
-    def __init__(self, default: Scenario) -> None:
-        self._named: dict[str, Scenario] = {DEFAULT: default}
-
-    def set(self, name: str, scenario: Scenario) -> None:
-        """Set that of a phone, of a template (its name), or of everybody else (`default`)."""
-        self._named[name] = scenario
-
-    def clear(self) -> None:
-        """Forget all but the one of everybody else."""
-        self._named = {DEFAULT: self._named[DEFAULT]}
-
-    def of(self, phone: str, template: str) -> Scenario:
-        """The scenario of a message: its phone's, its template's, or everybody else's."""
-        return self._named.get(phone) or self._named.get(template) or self._named[DEFAULT]
