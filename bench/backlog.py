@@ -78,7 +78,7 @@ def measure(
 
     Raises Wrong, or bench.processes.NotReady.
     """
-    with own_topics(at) as settings:
+    with own_topics(at, jobs_paused=True) as settings:
         topics.ensure_topics(at.bootstrap, settings)
         admin = AdminClient({"bootstrap.servers": at.bootstrap})
         outputs = (settings.topic(topics.JOBS), settings.topic(topics.OUTCOMES))

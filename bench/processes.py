@@ -67,6 +67,8 @@ class Process:
             "RAJADA_SLOT": settings.slot,
             "RAJADA_PUBLICATION": settings.publication,
             "RAJADA_HOME": str(home),
+            "RAJADA_JOBS_PAUSED": str(int(settings.jobs_paused)),
+            "RAJADA_JOBS_RUN_BY": settings.jobs_run_by,
             "INBOUND_DEBOUNCE_MS": str(settings.inbound_debounce_ms),
             status.STATUS_DIR: str(self._status),
         }

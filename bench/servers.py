@@ -85,8 +85,11 @@ def own_database(at: Servers) -> Iterator[str]:
 
 
 @contextmanager
-def own_topics(at: Servers) -> Iterator[Settings]:
-    """Settings with a topic prefix of one's own; its topics and groups are deleted afterwards."""
+def own_topics(at: Servers, *, jobs_paused: bool = False) -> Iterator[Settings]:
+    """Settings with a topic prefix of one's own; its topics and groups are deleted afterwards.
+
+    `jobs_paused`: jobs are made and kept, but none is run; what is measured ends where they are made.
+    """
     prefix = f"bench-{uuid4().hex[:8]}."
     name = prefix.strip(".").replace("-", "_")
     try:
@@ -96,6 +99,7 @@ def own_topics(at: Servers) -> Iterator[Settings]:
             publication=name,
             kafka_bootstrap_servers=at.bootstrap,
             inbound_debounce_ms=5_000,
+            jobs_paused=jobs_paused,
         )
     finally:
         admin = AdminClient({"bootstrap.servers": at.bootstrap, "log_level": 2})
