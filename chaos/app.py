@@ -81,14 +81,6 @@ single = app.topic(
 )  # fmt: skip
 
 
-def decode(value: bytes) -> dict[str, Any]:
-    """The state of a key, as slowly as the run wants recovery to be."""
-    if SLOWNESS:
-        sleep(SLOWNESS)
-    state: dict[str, Any] = orjson.loads(value)
-    return state
-
-
 changelog.SNAPSHOT_EVERY, changelog.SNAPSHOT_INTERVAL = SNAPSHOT, 0.3
 if LOOKUP:
     look_up = GroupCoordinator._do_fetch_commit_offsets
@@ -102,7 +94,7 @@ if LOOKUP:
 
 tables: list[Table[dict[str, Any]]] = [
     create_table(
-        app, name, partitions=PARTITIONS, encode=orjson.dumps, decode=decode, snapshots=bool(SNAPSHOT)
+        app, name, partitions=PARTITIONS, encode=orjson.dumps, decode=orjson.loads, snapshots=bool(SNAPSHOT)
     )
     for name in TABLES
 ]
@@ -110,6 +102,20 @@ for table in tables:
     table.fenced = GUARDED
 if not GUARDED:
     producer.MESSAGE_TIMEOUT = 100.0  # what lay in the queue while the process was stopped is written, too
+if SLOWNESS:
+
+    def slowed(apply: Any) -> Any:
+        """Recovery as slow as the run wants it to be."""
+
+        def applied(partition: int, start: int, end: int, first: bool, changes: Sequence[Record]) -> bool:
+            sleep(SLOWNESS * len(changes))
+            taken: bool = apply(partition, start, end, first, changes)
+            return taken
+
+        return applied
+
+    for table in tables:
+        vars(table.local)["apply"] = slowed(table.local.apply)
 if os.environ.get("CHAOS_STUCK") == "1":
     oversight.RECOVERY_PATIENCE = 5.0
     for table in tables:
@@ -174,8 +180,8 @@ def begin(table: Table[dict[str, Any]], partitions: set[int]) -> None:
     touched.clear()
     for one in tables:
         for partition in partitions & one.owned:
-            touched.update((key, partition) for key, _ in one.partition_items(partition))
-            key = next((key for key, _ in one.partition_items(partition)), None)
+            touched.update((key, partition) for key in one.partition_keys(partition))
+            key = next(one.partition_keys(partition), None)
             if key is not None:  # whoever is told may write in all tables
                 one.put(key, one.get(key, partition), partition)
         one.flush()

@@ -26,7 +26,7 @@ class JobsTable(Protocol):
         """The partitions that are owned."""
 
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, ContactJobs]]:
-        """The records of one partition."""
+        """The records of one partition, to look at only: they may be copies."""
 
 
 class Fence(Protocol):

@@ -8,7 +8,6 @@ from typing import Final
 
 import structlog
 
-from streams.contact import Contact
 from streams.ports import Contacts
 from streams.windows import forgettable
 
@@ -27,10 +26,10 @@ async def forget_idle(
         await asyncio.sleep(EVERY_S)
         forgotten = 0
         for partition in sorted(contacts.owned):
-            items = list(contacts.partition_items(partition))
-            for start in range(0, len(items), SLICE):
+            keys = list(contacts.partition_keys(partition))
+            for start in range(0, len(keys), SLICE):
                 forgotten += _forget(
-                    contacts, partition, items[start : start + SLICE], written_below, wall_ms()
+                    contacts, partition, keys[start : start + SLICE], written_below, wall_ms()
                 )
                 await asyncio.sleep(0)
         if forgotten:
@@ -40,14 +39,15 @@ async def forget_idle(
 def _forget(
     contacts: Contacts,
     partition: int,
-    items: list[tuple[bytes, Contact]],
+    keys: list[bytes],
     written_below: Callable[[int], int],
     now_ms: int,
 ) -> int:
     """Forget what can be forgotten of one slice, in one flush; returns how many."""
     below, forgotten = written_below(partition), 0
-    for key, contact in items:
-        if contacts.get(key, partition) is contact and forgettable(contact, below, now_ms):
+    for key in keys:
+        contact = contacts.peek(key, partition)
+        if contact is not None and forgettable(contact, below, now_ms):
             contacts.put(key, None, partition)
             forgotten += 1
     if forgotten:

@@ -26,6 +26,9 @@ class Contacts(Protocol):
     def get(self, key: bytes, partition: int) -> Contact | None:
         """The contact of a key, as it stands in memory."""
 
+    def peek(self, key: bytes, partition: int) -> Contact | None:
+        """The contact of a key, to look at only: it may be a copy."""
+
     def put(self, key: bytes, value: Contact | None, partition: int) -> None:
         """Mark the contact as changed (None: forgotten); written by the next flush."""
 
@@ -37,7 +40,10 @@ class Contacts(Protocol):
         """The partitions that are owned."""
 
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, Contact]]:
-        """The contacts of one partition."""
+        """The contacts of one partition, to look at only: they may be copies."""
+
+    def partition_keys(self, partition: int) -> Iterator[bytes]:
+        """The keys of one partition."""
 
 
 class Outbox(Protocol):

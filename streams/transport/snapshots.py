@@ -21,6 +21,7 @@ from .errors import FenceRefused
 from .snapshot import Draft, Head, SnapshotUnusable, entries, read
 from .state import Partition, State
 from .token import Token
+from .values import Values
 
 log = structlog.get_logger(__name__)
 
@@ -90,12 +91,9 @@ class Snapshots(Generic[V]):
                 return
             head, pairs = found
             await self._check(head, partition)
-            values: dict[bytes, V] = {}
-            while True:
-                part = {key: decode(value) for key, value in islice(pairs, SLICE)}
-                if not part:
-                    break
-                values.update(part)
+            encoded: dict[bytes, bytes] = {}
+            while part := dict(islice(pairs, SLICE)):
+                encoded.update(part)
                 await asyncio.sleep(0)
         except Exception as error:  # whatever is wrong with a file: the changelog has everything
             log.warning(
@@ -104,12 +102,12 @@ class Snapshots(Generic[V]):
                 reason=str(error) if isinstance(error, SnapshotUnusable) else type(error).__name__,
             )
             return
-        state.values, state.covered = values, head.covered
+        state.values, state.covered = Values(decode, encoded), head.covered
         state.tokens.highest = bytes.fromhex(head.token) or None
         self._written[partition] = head.covered
         took = round(time.monotonic() - started, 2)
         log.info(
-            "snapshot read", topic=head.topic, partition=partition, keys=len(values), covered=head.covered,
+            "snapshot read", topic=head.topic, partition=partition, keys=len(encoded), covered=head.covered,
             token=Token.decode(state.tokens.highest) if state.tokens.highest else None, took_s=took,
         )  # fmt: skip
 
@@ -184,7 +182,8 @@ class Snapshots(Generic[V]):
         try:
             keys = iter(list(values))
             while part := list(islice(keys, SLICE)):
-                data = entries((key, encode(values[key])) for key in part if key in values)
+                found = ((key, values.encoded(key, encode)) for key in part)
+                data = entries((key, value) for key, value in found if value is not None)
                 await asyncio.to_thread(draft.write, data)
                 if not is_same():
                     return False

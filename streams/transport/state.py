@@ -1,4 +1,4 @@
-"""A table's state: a dict per partition, and how much of the changelog it covers. Pure."""
+"""A table's state: the values of each partition, and how much of the changelog they cover. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from .errors import NotOwned
 from .token import HEADER, MARKER, Reader, succeed
+from .values import Values
 
 V = TypeVar("V")
 
@@ -34,12 +35,13 @@ class Change(Protocol):
 class Partition(Generic[V]):
     """The state of one partition: what its changelog holds below `covered`, and what was put since."""
 
-    __slots__ = ("covered", "dirty", "headers", "tokens", "values")
+    __slots__ = ("_decode", "covered", "dirty", "headers", "tokens", "values")
 
-    values: dict[bytes, V]
+    values: Values[V]
 
-    def __init__(self) -> None:
-        self.values: dict[bytes, V] = {}
+    def __init__(self, decode: Callable[[bytes], V]) -> None:
+        self._decode = decode
+        self.values = Values(decode)
         self.dirty: dict[bytes, None] = {}
         """Keys put since the last flush, in order."""
         self.covered: int | None = None
@@ -50,7 +52,7 @@ class Partition(Generic[V]):
 
     def empty(self) -> None:
         """Forget what was read."""
-        self.values, self.dirty, self.covered, self.tokens = {}, {}, None, Reader()
+        self.values, self.dirty, self.covered, self.tokens = Values(self._decode), {}, None, Reader()
 
     def claim(self, generation: int) -> None:
         """Take the token of an owner that was assigned in `generation` (all that was written is read)."""
@@ -89,8 +91,10 @@ class State(Generic[V]):
         }
         for state in kept.values():
             state.headers = []
-        self.partitions = {p: kept.get(p) or Partition() for p in partitions}
-        self.followed = {p: kept.get(p) or Partition() for p in followed if p not in self.partitions}
+        self.partitions = {p: kept.get(p) or Partition(self._decode) for p in partitions}
+        self.followed = {
+            p: kept.get(p) or Partition(self._decode) for p in followed if p not in self.partitions
+        }
         return wanted - kept.keys()
 
     def forget_owned(self) -> None:
@@ -124,7 +128,7 @@ class State(Generic[V]):
             state.empty()
         if not first if state.covered is None else start > state.covered:
             return False
-        values, decode, covered = state.values, self._decode, state.covered or 0
+        read, covered = state.values.read, state.covered or 0
         accepts = state.tokens.accepts
         for change in changes:
             if change.offset < covered:
@@ -135,10 +139,7 @@ class State(Generic[V]):
             if change.key == MARKER:
                 continue
             self.read += 1
-            if change.value is None:
-                values.pop(change.key, None)
-            else:
-                values[change.key] = decode(change.value)
+            read(change.key, change.value)
         state.covered = max(covered, end)
         return True
 
@@ -151,18 +152,20 @@ class State(Generic[V]):
             return state.values.get(key) if state is not None else None
         for state in self.partitions.values():
             if key in state.values:
-                return state.values[key]
+                return state.values.get(key)
         return None
+
+    def peek(self, key: bytes, partition: int) -> V | None:
+        """The value of a key, to look at only (`Values.peek`)."""
+        state = self.partitions.get(partition)
+        return state.values.peek(key) if state is not None else None
 
     def put(self, key: bytes, value: V | None, partition: int) -> None:
         """Set or (None) delete a key and remember that it has to be flushed. Raises NotOwned."""
         state = self.partitions.get(partition) or self.at(partition)
         if not state.headers:
             raise NotOwned(f"partition {partition} isn't recovered yet: write only after `when_owned`")
-        if value is None:
-            state.values.pop(key, None)
-        else:
-            state.values[key] = value
+        state.values.put(key, value)
         state.dirty[key] = None
 
     @property
@@ -179,8 +182,13 @@ class State(Generic[V]):
                 state.dirty = {}
         return taken
 
+    def keys(self, partition: int) -> Iterator[bytes]:
+        """The keys of one partition; none when it isn't owned."""
+        state = self.partitions.get(partition)
+        return iter(state.values if state is not None else ())
+
     def items(self, partition: int) -> Iterator[tuple[bytes, V]]:
-        """The keys and values of one partition; nothing when it isn't owned."""
+        """The keys and values (to look at only) of one partition; nothing when it isn't owned."""
         state = self.partitions.get(partition)
         return iter(state.values.items() if state is not None else ())
 

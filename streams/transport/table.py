@@ -28,8 +28,9 @@ class _View(Mapping[bytes, Any]):
 
     def __getitem__(self, key: bytes) -> Any:
         for partition in self._state.partitions.values():
-            if key in partition.values:
-                return partition.values[key]
+            value = partition.values.get(key)
+            if value is not None:
+                return value
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -85,8 +86,15 @@ class Table(ChangelogTable[V]):
     # -- use
 
     def get(self, key: bytes, partition: int | None = None) -> V | None:
-        """The value of `key`, or None; quicker when `partition`, that of the key's records, is given."""
+        """The value of `key`, or None; quicker when `partition`, that of the key's records, is given.
+
+        Values are decoded when they are asked for first; from then on it is the same object for all who ask.
+        """
         return self.local.get(key, partition)
+
+    def peek(self, key: bytes, partition: int) -> V | None:
+        """As `get`, but only to look at: what nobody has used since it was read isn't kept decoded."""
+        return self.local.peek(key, partition)
 
     def put(self, key: bytes, value: V | None, partition: int) -> None:
         """Set or (None) delete a key here and now; it is written to the changelog by the next `flush`.
@@ -114,7 +122,7 @@ class Table(ChangelogTable[V]):
             for partition, (state, keys) in taken.items():
                 values, headers = state.values, state.headers
                 for key in keys:
-                    yield key, encode(values[key]) if key in values else None, partition, headers
+                    yield key, values.encoded(key, encode), partition, headers
 
         def durable(sent: asyncio.Future[dict[int, int]]) -> None:
             self._unsettled.discard(sent)
@@ -129,8 +137,15 @@ class Table(ChangelogTable[V]):
         return result
 
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, V]]:
-        """Keys and values of one owned partition (nothing when it isn't); don't put while iterating."""
+        """Keys and values of one owned partition (nothing when it isn't); don't get or put while iterating.
+
+        The values are as `peek` gives them: to change one, `get` it.
+        """
         return self.local.items(partition)
+
+    def partition_keys(self, partition: int) -> Iterator[bytes]:
+        """Keys of one owned partition; don't get or put while iterating."""
+        return self.local.keys(partition)
 
     def __len__(self) -> int:
         return len(self.local)

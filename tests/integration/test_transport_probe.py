@@ -173,13 +173,14 @@ def test_a_failure_beside_the_streams_ends_the_worker(kafka, prefix, tmp_path):
         assert "a loop beside the streams failed" in probe.log
 
 
-def test_state_that_cannot_be_decoded_ends_the_worker_instead_of_leaving_a_hole(kafka, prefix, tmp_path):
+def test_state_that_cannot_be_decoded_ends_the_worker_before_it_is_overwritten(kafka, prefix, tmp_path):
     with probing("undecodable", kafka, prefix + "undecodable", tmp_path) as probe:
         probe.produce((b"a", 0))
         until(lambda: _committed(probe) == 1)
         probe.process.kill()
         probe.process.wait()
         with probing("undecodable", kafka, probe.name, tmp_path, fresh=False) as second:
+            second.produce((b"a", 0))
             assert second.wait_end() == EXIT_CODE
             assert "UnicodeDecodeError" in second.log
 

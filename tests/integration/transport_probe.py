@@ -54,6 +54,7 @@ async def work(records, partition):
     if PROBE == "hold":
         return
     for record in records:
+        table.get(record.key, partition)
         table.put(record.key, "été" if PROBE == "undecodable" else "v", partition)
         if second is not None:
             second.put(record.key + b"-second", f"v{partition}", partition)

@@ -85,7 +85,7 @@ def test_br_52_events_told_again_after_the_contact_was_forgotten_make_no_second_
         await settle(world, worker)
         world.written = len(world.outcomes())
         world.now_ms += 20 * 60_000
-        forgotten = _forget(worker, 0, list(worker.memory.items()), lambda _: world.written, world.now_ms)
+        forgotten = _forget(worker, 0, list(worker.memory), lambda _: world.written, world.now_ms)
         assert forgotten == 50 and not worker.memory
         await asyncio.sleep(0)
         assert not world.contacts(), "the changelog holds a tombstone for each"

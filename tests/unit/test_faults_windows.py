@@ -35,8 +35,8 @@ def test_br_14_contacts_restored_from_the_changelog_expire_and_leave_tombstones(
         assert len(world.jobs()) == CONTACTS
         world.written = len(world.outcomes())
         world.now_ms += HOUR_MS
-        items = list(restored.partition_items(0))
-        assert _forget(restored, 0, items, lambda _: world.written, world.now_ms) == CONTACTS
+        keys = list(restored.partition_keys(0))
+        assert _forget(restored, 0, keys, lambda _: world.written, world.now_ms) == CONTACTS
         await asyncio.sleep(0)
 
     asyncio.run(scenario())

@@ -166,6 +166,9 @@ class Worker:
     def get(self, key: bytes, partition: int) -> Contact | None:
         return self.memory.get(key)
 
+    def peek(self, key: bytes, partition: int) -> Contact | None:
+        return self.memory.get(key)
+
     def put(self, key: bytes, value: Contact | None, partition: int) -> None:
         self.dirty[key] = None
         if value is None:
@@ -187,6 +190,9 @@ class Worker:
 
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, Contact]]:
         return iter(self.memory.items())
+
+    def partition_keys(self, partition: int) -> Iterator[bytes]:
+        return iter(self.memory)
 
     # Outbox
     def send(self, topic: str, items: Iterable[Item]) -> asyncio.Future[dict[int, int]]:
