@@ -1,12 +1,7 @@
-"""One fixture, two sources so far: the servers that the environment names, else the embedded ones.
-
-`KAFKA_BOOTSTRAP_SERVERS` and `DATABASE_URL` (a superuser's, wal_level=logical) win; without them a real
-Kafka and a real Postgres are started once for the whole run.
-"""
+"""What tests may ask for: a real Kafka and a real Postgres, once a run, and a corner of one's own in them."""
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +11,8 @@ import psycopg
 import pytest
 from hypothesis import settings as hypothesis_settings
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from tests.servers import kafka_server, postgres_server
 
 if TYPE_CHECKING:
     from ops.engine.serving import EngineBeside
@@ -29,29 +26,15 @@ hypothesis_settings.load_profile("house")
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """bootstrap.servers of a real Kafka."""
-    given = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
-    if given:
-        yield given
-        return
-    from ops.embedded.kafka import EmbeddedKafka
-
-    with EmbeddedKafka(_folder(tmp_path_factory, "kafka")) as server:
-        yield server.bootstrap
+    with kafka_server(_folder(tmp_path_factory, "kafka")) as bootstrap:
+        yield bootstrap
 
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a superuser on a real Postgres with wal_level=logical."""
-    given = os.environ.get("DATABASE_URL")
-    if given:
-        yield given
-        return
-    from ops.embedded.postgres import EmbeddedPostgres
-
-    # tests run many replication slots side by side, and nobody needs their data after a power failure
-    options = {"max_replication_slots": "60", "max_wal_senders": "60", "max_connections": "300"}
-    with EmbeddedPostgres(_folder(tmp_path_factory, "postgres"), durable=False, options=options) as server:
-        yield server.url
+    with postgres_server(_folder(tmp_path_factory, "postgres")) as url:
+        yield url
 
 
 def _folder(factory: pytest.TempPathFactory, name: str) -> Path:
