@@ -68,11 +68,14 @@ def recover(bootstrap: str, name: str, folder: Path, keys: int) -> subprocess.Po
     held, read, took = int(found[1]), int(found[2]), float(found[3])
     if held != keys:
         raise RuntimeError(f"{held} keys instead of {keys}")
+    ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    processor = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
     status = Path(f"/proc/{process.pid}/status").read_text()
     peak = int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]  # Linux has it
     print(
         f"{held:,} keys, {read:,} read from the changelog: {took:.1f} s, "
-        f"{time.monotonic() - began:.1f} s from the start of the process; {peak} MiB",
+        f"{time.monotonic() - began:.1f} s from the start of the process, "
+        f"{processor:.1f} s of a processor; {peak} MiB; load {os.getloadavg()[0]:.1f}",
         flush=True,
     )
     return process

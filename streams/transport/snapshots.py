@@ -144,11 +144,16 @@ class Snapshots(Generic[V]):
                 break
 
     def _worth(self, least: int, share: float) -> list[int]:
-        """Partitions with `least` new records, and as many as a share of their keys; most changed first."""
+        """Partitions with `least` new records, and as many as a share of their keys; most changed first.
+
+        None of ours whose recovery isn't over: it would slow that down, and be out of date at once.
+        """
         local = self._table.local
         partitions: Mapping[int, Partition[V]] = {**local.followed, **local.partitions}
         behind = {}
         for number, state in partitions.items():
+            if number in local.partitions and not state.headers:
+                continue
             new = (state.covered or 0) - self._written.get(number, 0)
             if new >= max(least, share * len(state.values)):
                 behind[number] = new

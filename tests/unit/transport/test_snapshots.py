@@ -242,12 +242,14 @@ async def test_a_full_disk_costs_the_snapshot_and_nothing_else(tmp_path, monkeyp
 
 async def test_what_has_changed_most_comes_first_and_the_unchanged_not_at_all(tmp_path):
     owner = Owner([])
-    owner.local.assign([0, 1, 2], followed=[3])
-    for number, covered, keys in ((0, 50, 10), (1, 80, 300), (2, 60, 0), (3, 70, 0)):
+    owner.local.assign([0, 1, 2, 4], followed=[3])
+    for number in (0, 1, 2):
+        owner.local.at(number).claim(2)
+    for number, covered, keys in ((0, 50, 10), (1, 80, 300), (2, 60, 0), (3, 70, 0), (4, 90, 0)):
         state = owner.local.find(number)
         state.covered = covered
         state.values = Values(bytes, {b"%d" % i: b"" for i in range(keys)})
     keeper = kept(owner, tmp_path)
     assert keeper._worth(55, share=0.5) == [3, 2], "1 has changed less than half of its keys"
     assert await keeper.save(3)
-    assert keeper._worth(1, share=0) == [1, 2, 0]
+    assert keeper._worth(1, share=0) == [1, 2, 0], "4 is still being recovered"
