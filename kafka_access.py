@@ -1,13 +1,36 @@
-"""How every Kafka client of ours reaches the brokers: one function, for all that librdkafka connects.
+"""How every Kafka client of ours reaches the brokers, and what all of them have in common with librdkafka.
 
 The layer of settings: it imports nothing else of ours.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import time
+from collections.abc import Callable
+from typing import Final, TypeAlias, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from settings import RajadaError, Settings, get_settings
+
+ANSWER_S: Final = 10.0
+"""How long a question to Kafka is asked again before it counts as away."""
+
+PASSING: Final = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError._TIMED_OUT,
+    }
+)
+"""Errors of a coordinator or leader that is only just moving, as of a topic that was made a moment ago: ask
+again."""
+_AGAIN_S: Final = 0.1
+
+Answer = TypeVar("Answer")
 
 
 class NoAccess(RajadaError):
@@ -61,3 +84,53 @@ def kafka_security(settings: Settings, bootstrap: str) -> dict[str, str]:
                     )
                 config[name] = str(path)
     return config
+
+
+def group_member(bootstrap: str, group: str, session_timeout_s: float) -> Configuration:
+    """What the configuration of a consumer begins with that shares partitions out in a group.
+
+    Where it reads on is its owner's to say: nothing is committed or stored by itself, and a position that is
+    out of range is told, not jumped over. Args: Kafka's host:port list; the group's full name; s.
+    """
+    return {
+        **kafka_client(bootstrap),
+        "group.id": group,
+        "session.timeout.ms": int(session_timeout_s * 1000),
+        "heartbeat.interval.ms": max(300, int(session_timeout_s * 1000 / 4)),
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        # Ends of transactions and aborted records take offsets, too: the end says that they are passed.
+        "enable.partition.eof": True,
+        "allow.auto.create.topics": False,
+        "topic.metadata.refresh.interval.ms": 5_000,
+        # A partition whose reading was stopped goes on without the client's second of waiting.
+        "fetch.queue.backoff.ms": 20,
+        "reconnect.backoff.max.ms": 2_000,
+    }
+
+
+def patiently(ask: Callable[[], Answer], for_s: float = ANSWER_S) -> Answer:
+    """The answer, asked for again while a coordinator or leader is only just moving.
+
+    Raises KafkaException: what is wrong is no passing thing, or has not passed within `for_s`.
+    """
+    deadline = time.monotonic() + for_s
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in PASSING or time.monotonic() > deadline:
+                raise
+        time.sleep(_AGAIN_S)
+
+
+def headers_of(message: Message) -> list[tuple[str, bytes | None]] | None:
+    """The headers of a record that was read, in their order; None: a name in them is no text."""
+    try:
+        pairs = message.headers() or []
+    except UnicodeDecodeError:
+        return None
+    items = pairs.items() if isinstance(pairs, dict) else pairs
+    return [(name, value.encode() if isinstance(value, str) else value) for name, value in items]

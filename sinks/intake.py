@@ -16,8 +16,8 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, TopicDescription
 
-from kafka_access import kafka_client
-from sinks.batch import End, Header, Record
+from kafka_access import group_member, headers_of, kafka_client
+from sinks.batch import End, Record
 from sinks.failures import PositionMoved, Unavailable
 
 log = structlog.get_logger(__name__)
@@ -44,24 +44,11 @@ class Intake:
         self._admin = AdminClient(kafka_client(bootstrap))
         self._consumer = Consumer(
             {
-                **kafka_client(bootstrap),
-                "group.id": group,
-                "session.timeout.ms": int(session_timeout_s * 1000),
-                "heartbeat.interval.ms": max(300, int(session_timeout_s * 1000 / 4)),
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                # Out of range is told, not jumped over: the position is Postgres', and its loss an alarm.
-                "auto.offset.reset": "error",
-                # Ends of transactions and aborted records take offsets too: the end says they are passed.
-                "enable.partition.eof": True,
-                "allow.auto.create.topics": False,
-                "topic.metadata.refresh.interval.ms": 5_000,
+                # Positions are Postgres': the loss of one is an alarm (`_first_there`).
+                **group_member(bootstrap, group, session_timeout_s),
                 # A fetch under way delays the first one of a partition that starts.
                 "fetch.wait.max.ms": 100,
-                "fetch.queue.backoff.ms": 20,
                 "queued.max.messages.kbytes": 32 * 1024,
-                "reconnect.backoff.max.ms": 2_000,
                 "error_cb": self._on_error,
             }
         )
@@ -183,7 +170,7 @@ class Intake:
                 message.timestamp()[1],
                 message.key(),
                 message.value(),
-                _headers(message),
+                headers_of(message) or [],  # an outcome is what its value says
             )
         if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
             self._lost.add(partition)
@@ -207,12 +194,3 @@ class Intake:
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._all_down = True
-
-
-def _headers(message: Message) -> list[Header]:
-    try:
-        pairs = message.headers() or []
-    except UnicodeDecodeError:  # names that are no text: an outcome is what its value says
-        return []
-    pairs = list(pairs.items()) if isinstance(pairs, dict) else pairs
-    return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]

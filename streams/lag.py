@@ -11,36 +11,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
 
 from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     IsolationLevel,
-    KafkaError,
     KafkaException,
     TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from kafka_access import kafka_client
+from kafka_access import ANSWER_S, Answer, kafka_client, patiently
 from settings import RajadaError
 from streams.sweep import Position
-
-ANSWER_S: Final = 10.0
-
-Answer = TypeVar("Answer")
-
-PASSING: Final = frozenset(
-    {
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-    }
-)
-"""Errors of a coordinator or leader that is only just moving: ask again."""
 
 
 class LagUnknown(RajadaError):
@@ -127,13 +110,7 @@ class Lags:
         return str(described.topic_id), sorted(one.id for one in described.partitions)
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """The answer, asked for again while a coordinator or leader is only just moving."""
-        deadline = time.monotonic() + ANSWER_S
-        while True:
-            try:
-                return ask()
-            except KafkaException as error:
-                what = error.args[0]
-                if what.code() not in PASSING or time.monotonic() > deadline:
-                    raise LagUnknown(f"Kafka at {self._bootstrap} does not answer: {what.str()}") from error
-            time.sleep(0.1)
+        try:
+            return patiently(ask)
+        except KafkaException as error:
+            raise LagUnknown(f"Kafka at {self._bootstrap} does not answer: {error.args[0].str()}") from error

@@ -6,17 +6,13 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Final, Self, TypeVar, cast
+from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from kafka_access import kafka_client
+import kafka_access
+from kafka_access import ANSWER_S, Answer, kafka_client, patiently
 from ops.errors import Unreachable
-from streams.lag import PASSING
-
-ANSWER_S: Final = 10.0
-
-Answer = TypeVar("Answer")
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -107,21 +103,15 @@ class TopicReader:
         self._consumer.unassign()
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """The answer, asked for again while a leader is only just moving."""
-        deadline = time.monotonic() + ANSWER_S
-        while True:
-            try:
-                return ask()
-            except KafkaException as error:
-                if error.args[0].code() not in PASSING or time.monotonic() > deadline:
-                    raise self._away(error.args[0]) from error
-            time.sleep(0.1)
+        try:
+            return patiently(ask)
+        except KafkaException as error:
+            raise self._away(error.args[0]) from error
 
     def _away(self, error: KafkaError) -> Unreachable:
         return Unreachable(f"Kafka at {self._bootstrap} does not answer: {error.str()}")
 
 
 def headers_of(message: Message) -> Headers:
-    """The headers in their order."""
-    # those of a consumed record are a list of names and bytes, whatever else a producer may be given
-    return cast("Headers", message.headers() or [])
+    """The headers in their order; none where their names are no text."""
+    return kafka_access.headers_of(message) or []

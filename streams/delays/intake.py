@@ -9,8 +9,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from kafka_access import kafka_client
-from schemas.dead import Header
+from kafka_access import group_member, headers_of
 from streams.delays.forwarder import SessionOver
 from streams.delays.queues import Queues
 from streams.delays.records import End, Place, Record
@@ -20,6 +19,10 @@ log = structlog.get_logger(__name__)
 MOST: Final = 1_000
 """Records that one cycle takes in."""
 ASK_S: Final = 5.0
+SILENT_S: Final = 3.0
+"""A partition of ours of which nothing has come for so long, not even its end, is read anew."""
+QUICK_S: Final = 1.0
+"""How long its offset is asked for, between two batches of the others."""
 
 
 class GroupIntake:
@@ -40,31 +43,20 @@ class GroupIntake:
         """Whether the group has ever given us something, be it nothing."""
         self.away_since_s: float | None = None
         """When no broker could be reached (monotonic), if nothing has come since."""
+        self._silent: dict[Place, float] = {}
+        """Partitions of which nothing has come since they were given to us, at that time (monotonic)."""
+        self._rouse_at_s = 0.0
         self._consumer = Consumer(
             {
-                **kafka_client(bootstrap),
-                "group.id": group,
-                "session.timeout.ms": int(session_timeout_s * 1000),
-                "heartbeat.interval.ms": max(300, int(session_timeout_s * 1000 / 4)),
+                **group_member(bootstrap, group, session_timeout_s),
                 # Whoever keeps a partition goes on with it while others move.
                 "partition.assignment.strategy": "cooperative-sticky",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                # Out of range is told, not jumped over: records were lost to retention.
-                "auto.offset.reset": "error",
-                # Ends of transactions take offsets, too: the end says that they are passed.
-                "enable.partition.eof": True,
-                "allow.auto.create.topics": False,
-                "topic.metadata.refresh.interval.ms": 5_000,
                 # Every record has a tenth of a second to be read in before it may leave, so let Kafka answer
                 # at a steady pace: an answer to each end of a transaction keeps it busier than all else.
                 "fetch.wait.max.ms": 50,
                 "fetch.min.bytes": 1024 * 1024,
-                "fetch.queue.backoff.ms": 20,
                 "fetch.message.max.bytes": 512 * 1024,
                 "queued.max.messages.kbytes": 16 * 1024,
-                "reconnect.backoff.max.ms": 2_000,
                 "log_level": 2,  # what it can't do is told here, not ten times a second by the client
                 "error_cb": self._on_error,
             }
@@ -75,6 +67,8 @@ class GroupIntake:
 
     def take(self, wait_s: float) -> Iterator[Record | End]:
         """See `forwarder.Intake`. One by one: what the group takes back is never handed out afterwards."""
+        if self._silent:
+            self._rouse()
         for _ in range(MOST):
             message = self._poll(wait_s)
             wait_s = 0.0
@@ -116,14 +110,23 @@ class GroupIntake:
         if error is None:
             self.away_since_s = None
             assert topic is not None and partition is not None and offset is not None
-            headers, readable = _headers(message)
-            timestamp = message.timestamp()[1]
+            if self._silent:
+                self._silent.pop((topic, partition), None)
+            headers = headers_of(message)
             return Record(
-                topic, partition, offset, timestamp, message.key(), message.value(), headers, readable
+                topic,
+                partition,
+                offset,
+                message.timestamp()[1],
+                message.key(),
+                message.value(),
+                headers or (),
+                readable=headers is not None,
             )
         if error.code() == KafkaError._PARTITION_EOF:
             self.away_since_s = None
             assert topic is not None and partition is not None and offset is not None
+            self._silent.pop((topic, partition), None)
             return End((topic, partition), offset)
         if error.code() == KafkaError._AUTO_OFFSET_RESET and topic is not None and partition is not None:
             self._start_over(topic, partition)
@@ -154,17 +157,48 @@ class GroupIntake:
                 "table; find them there and run `rajada jobs run-now`",
             )
 
+    def _rouse(self) -> None:
+        """Read silent partitions anew, from offsets that we ask for ourselves.
+
+        The client asks once for the offsets of what it is given. Where that hits a coordinator that is only
+        just moving, as after a broker's restart, it never asks again, so it never reads (librdkafka 5586).
+        """
+        now_s = time.monotonic()
+        silent = [place for place, since_s in self._silent.items() if now_s - since_s >= SILENT_S]
+        if not silent or now_s < self._rouse_at_s:
+            return
+        self._rouse_at_s = now_s + SILENT_S
+        try:
+            told = self._consumer.committed([TopicPartition(*place) for place in silent], timeout=QUICK_S)
+            known = [one for one in told if one.error is None]
+            if not known:
+                return
+            for one in known:
+                one.offset = one.offset if one.offset >= 0 else OFFSET_BEGINNING
+            self._consumer.incremental_unassign(known)
+            self._consumer.incremental_assign(known)
+            self._consumer.resume(known)
+        except KafkaException:
+            return  # away, or an open transaction holds the offsets: the client waits for the same
+        self._queues.assign(_places(known))
+        log.warning(
+            "delays_read_anew", partitions=len(known), silent_s=round(now_s - min(self._silent.values()))
+        )
+
     # -- what the group gives and takes
     def _on_assign(self, consumer: Consumer, given: list[TopicPartition]) -> None:
         self.spoken_to = True
         consumer.incremental_assign(given)
         consumer.resume(given)  # it may have been paused when it was ours before
         self._queues.assign(_places(given))
+        self._silent |= dict.fromkeys(_places(given), time.monotonic())
         if given:
             log.info("delays_assigned", partitions=len(given), all=len(self._queues.places))
 
     def _on_revoke(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
         self._queues.revoke(_places(taken))
+        for place in _places(taken):
+            self._silent.pop(place, None)
         consumer.incremental_unassign(taken)
         log.info("delays_revoked", partitions=len(taken), all=len(self._queues.places))
 
@@ -179,12 +213,3 @@ class GroupIntake:
 
 def _places(parts: list[TopicPartition]) -> list[Place]:
     return [(part.topic, part.partition) for part in parts]
-
-
-def _headers(message: Message) -> tuple[Sequence[Header], bool]:
-    try:
-        pairs = message.headers() or []
-    except UnicodeDecodeError:
-        return (), False
-    items = pairs.items() if isinstance(pairs, dict) else pairs
-    return [(name, value.encode() if isinstance(value, str) else value) for name, value in items], True

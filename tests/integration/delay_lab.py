@@ -23,6 +23,7 @@ from streams.topics import ensure_topics
 PARTITIONS = 4
 READY_S = 40.0
 RAJADA = [sys.executable, "-c", "from ops.cli import main; main()", "delays"]
+MUTE = [sys.executable, "-m", "tests.integration.mute_forwarder"]
 STUCK = [sys.executable, "-m", "tests.integration.stuck_forwarder"]
 
 Letter = tuple[bytes | None, bytes | None, dict[str, bytes | None]]

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ops.embedded.kafka import EmbeddedKafka
-from tests.integration.delay_lab import STUCK, DelayLab, until
+from tests.integration.delay_lab import MUTE, STUCK, DelayLab, until
 
 
 @pytest.fixture
@@ -92,6 +92,15 @@ def test_a_forwarder_whose_name_was_taken_takes_it_back_and_doubles_nothing(lab:
     lab.check()
     assert forwarder.process.poll() is None
     assert "delays_waits" in forwarder.log()
+
+
+def test_partitions_that_the_client_never_reads_are_read_anew(lab: DelayLab) -> None:
+    """What a broker's restart may do to the client, without one: nothing comes, not even the ends."""
+    forwarder = lab.start(command=MUTE)
+    lab.delay(*[500] * 40)
+    lab.until_arrived(20)
+    lab.check()
+    assert "delays_read_anew" in forwarder.log()
 
 
 @pytest.fixture
