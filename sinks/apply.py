@@ -1,7 +1,8 @@
 """From outcomes to the rows of one transaction (design decision 9). Pure: no Kafka, no Postgres.
 
 Of several outcomes of one event in a batch only the highest (replay, seq) is written to its row; the
-trace gets each of them. Whether a row in Postgres is already further is for the statements to say.
+trace gets each of them. Whether a row in Postgres is already further is for the statements to say, and so is
+whose it is: an id that somebody used by hand under two contacts has outcomes of both.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ HEALTH: Final = "health"
 """Stage of outcomes about the machine room: neither an event's nor a job's, and not for the trace."""
 
 
+_EventKey = tuple[str, str | None, str]
+"""Organization, contact, event."""
+
+
 class _Found(Struct, gc=False):
     """The part of a deduplicated outcome's facts that names jobs."""
 
@@ -41,9 +46,9 @@ _found_decoder = msgspec.json.Decoder(_Found)
 def rows_of(outcomes: Sequence[Outcome]) -> Rows:
     """All rows of a batch; the trace rows name the outcome by its place in the batch."""
     rows = Rows()
-    events: dict[tuple[str, str], EventRow] = {}
-    moved: dict[tuple[str, str], EventRow] = {}
-    jobs: dict[str, tuple[int, Outcome, Job]] = {}
+    events: dict[_EventKey, EventRow] = {}
+    moved: dict[_EventKey, EventRow] = {}
+    jobs: dict[tuple[str, str | None], tuple[Outcome, Job]] = {}
     told: set[tuple[object, ...]] = set()
     for n, outcome in enumerate(outcomes):
         if outcome.stage == HEALTH:
@@ -54,18 +59,18 @@ def rows_of(outcomes: Sequence[Outcome]) -> Rows:
         elif outcome.organization_id:
             kept = moved if _moves(outcome) else events
             for event in outcome.events:
-                key = (outcome.organization_id, event.event_id)
+                key = (outcome.organization_id, outcome.contact_id, event.event_id)
                 known = kept.get(key)
                 if known is None or (event.replay, event.seq) > (known.replay, known.seq):
                     kept[key] = _event_row(outcome, event)
         job = outcome.job
         if job is not None:
-            held = jobs.get(job.id)
-            if held is None or (job.replay, job.seq) > (held[2].replay, held[2].seq):
-                jobs[job.id] = (n, outcome, job)
+            held = jobs.get((job.id, job.contact_id))
+            if held is None or (job.replay, job.seq) > (held[1].replay, held[1].seq):
+                jobs[job.id, job.contact_id] = (outcome, job)
         for trace in trace_rows(n, outcome):
-            identity = (trace.event_id, trace.job_id, trace.at_ms, trace.replay, trace.seq, trace.stage,
-                        trace.outcome)  # fmt: skip
+            identity = (trace.event_id, trace.job_id, trace.organization_id, trace.contact_id, trace.at_ms,
+                        trace.replay, trace.seq, trace.stage, trace.outcome)  # fmt: skip
             if identity not in told:
                 told.add(identity)
                 rows.traces.append(trace)
@@ -74,15 +79,15 @@ def rows_of(outcomes: Sequence[Outcome]) -> Rows:
     return rows
 
 
-def _share_out(rows: Rows, jobs: Iterable[tuple[int, Outcome, Job]]) -> None:
+def _share_out(rows: Rows, jobs: Iterable[tuple[Outcome, Job]]) -> None:
     """Each job's row to the statement that writes it."""
     running: list[JobRow] = []
-    for n, outcome, job in jobs:
+    for outcome, job in jobs:
         row = _job_row(outcome, job)
         if row.kind == GROUP_LINK:
             rows.group_links.append(row)
         elif job.run_by == "table":
-            rows.handed_over.append((n, row))
+            rows.handed_over.append(structs.replace(row, at_ms=outcome.at_ms))
         elif row.status == "running":
             running.append(row)
         else:
@@ -106,7 +111,7 @@ def _moves(outcome: Outcome) -> bool:
 
 
 def _combined(
-    events: Mapping[tuple[str, str], EventRow], moved: Mapping[tuple[str, str], EventRow]
+    events: Mapping[_EventKey, EventRow], moved: Mapping[_EventKey, EventRow]
 ) -> Iterable[EventRow]:
     """One row an event: what was decided, with the job that has it now."""
     for key, row in events.items():
@@ -121,6 +126,7 @@ def _event_row(outcome: Outcome, event: EventOutcome) -> EventRow:
     return EventRow(
         event_id=event.event_id,
         organization_id=outcome.organization_id,
+        contact_id=outcome.contact_id,
         replay=event.replay,
         seq=event.seq,
         status=outcome.status,

@@ -18,6 +18,8 @@ class EventRow(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     event_id: str
     organization_id: str
+    contact_id: str | None = None
+    """Whose event it is taken for; a row of another contact stays as it is. None: nobody says."""
     replay: int
     seq: int
     status: str
@@ -55,6 +57,8 @@ class JobRow(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     provider_message_id: str | None = None
     made: bool = False
     """It was made just now, so it has no row yet."""
+    at_ms: int | None = None
+    """Of those that the CRM's workers run: when it was told."""
 
 
 class TraceRow(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -124,7 +128,10 @@ class AlertRow:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of one transaction, each event and each job once."""
+    """The rows of one transaction, each event and each job once a contact.
+
+    An id is one contact's: of several that use it, the statements let one have the row.
+    """
 
     events: list[EventRow] = field(default_factory=list)
     settled: list[EventRow] = field(default_factory=list)
@@ -132,8 +139,8 @@ class Rows:
     jobs: list[JobRow] = field(default_factory=list)
     """Those that are not running: written first, since a contact may have one running row only."""
     running: list[JobRow] = field(default_factory=list)
-    handed_over: list[tuple[int, JobRow]] = field(default_factory=list)
-    """Those that the CRM's workers run, each with its outcome's place in the batch."""
+    handed_over: list[JobRow] = field(default_factory=list)
+    """Those that the CRM's workers run."""
     group_links: list[JobRow] = field(default_factory=list)
     traces: list[TraceRow] = field(default_factory=list)
 

@@ -13,29 +13,31 @@ from schemas.records import Outcome
 from sinks import raised
 from sinks.alerts import note_conditions
 from sinks.offsets import Database
-from sinks.prepared import Changes, Jobs, Prepared, changes_of
+from sinks.prepared import Changes, Jobs, Prepared, Version, changes_of
 from sinks.rows import AlertRow, JobRow, TraceRow, TroubleRow, as_json
 from sinks.traces import COPY
 
-Versions = dict[str, tuple[int, int]]
-"""Id of an event or job → the (replay, seq) that its row has taken over."""
+Versions = dict[str, Version]
+"""Id of an event or job → what its row has taken over."""
 
 
 def write_rows(database: Database, batch: Prepared) -> set[int]:
     """Write events, jobs and trace; returns the places of the outcomes that were not told before."""
-    events = _changed(database, "sink_events", batch.events)
+    events, jobs = Versions(), Versions()
+    for changes in batch.events:
+        events |= _changed(database, "sink_events", changes)
     if batch.rows.settled:
         database.execute(load("sink_settle"), {"rows": as_json(batch.rows.settled)})
-    jobs = _jobs(database, batch.jobs) | _jobs(database, batch.running)
-    jobs |= _changed(database, "sink_group_links", batch.group_links)
+    for some in (*batch.jobs, *batch.running):
+        jobs |= _jobs(database, some)
+    for changes in batch.group_links:
+        jobs |= _changed(database, "sink_group_links", changes)
     if batch.contacts:
         database.execute(load("sink_jobs_behind"), {"contacts": batch.contacts})
-    fresh = _trace(database, batch.traces, events, jobs)
-    # A job that was told before was handed over then: its row is the CRM's, or gone by its hand.
-    handed_over = [row for n, row in batch.rows.handed_over if n in fresh]
-    if handed_over:
-        database.execute(load("sink_jobs_handed_over"), {"rows": as_json(handed_over)})
-    return fresh
+    for rows in batch.handed_over:
+        database.execute(load("sink_jobs_handed_over"), {"rows": rows})
+    # the jobs' rows stand before: the trace says of whom a job is not
+    return _trace(database, batch.traces, events, jobs)
 
 
 def _jobs(database: Database, jobs: Jobs) -> Versions:
@@ -65,7 +67,7 @@ def _trace(
             version = events.get(row.event_id)
         else:
             version = jobs.get(row.job_id) if row.job_id is not None else None
-        if line is not None and version == (row.replay, row.seq):
+        if line is not None and version == (row.replay, row.seq, row.contact_id):
             new.append(line)
             fresh.add(row.n)
         else:

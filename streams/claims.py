@@ -2,7 +2,8 @@
 
 An id belongs to one contact. Where the log has its row, or a job names it, the database says whose it is
 (`Facts.of_others`); of an id that is on its way there nobody else knows. One worker's memory: the same id in
-partitions of two workers, within the moment that the sink needs, is told apart by the trace alone.
+partitions of two workers, within the moment that the sink needs, is told apart by the sink
+(`sink_trace.sql`).
 """
 
 from __future__ import annotations

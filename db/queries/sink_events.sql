@@ -1,6 +1,7 @@
 -- Set what came of events (spec/dispatch.md, step 7). A row is changed only by a (replay, seq) above its
--- own; no row, or another organization's: nothing happens. Of one that moved to another job (merged, covered)
--- the job alone is new.
+-- own; no row, or another organization's or contact's: nothing happens. Of one that moved to another job (merged,
+-- covered) the job alone is new. What is done stays done: a window that died took along the replayed events that
+-- it holds, without having been able to ask what came of them before.
 -- Parameters: rows json, one object an event, each event once. Rows: id text, those that were changed.
 UPDATE event_log e
 SET status = r.status,
@@ -17,10 +18,13 @@ SET status = r.status,
     outcome_seq = r.seq,
     updated_at = now()
 FROM json_to_recordset(%(rows)s::json) AS r (
-    event_id uuid, organization_id uuid, replay bigint, seq bigint, status text, outcome text,
+    event_id uuid, organization_id uuid, contact_id uuid, replay bigint, seq bigint, status text, outcome text,
     job_id uuid, attempts integer, last_error text, next_attempt_at_ms bigint, moved boolean
 )
 WHERE e.id = r.event_id
   AND e.organization_id = r.organization_id
   AND (r.replay, r.seq) > (coalesce(e.outcome_replay, -1), coalesce(e.outcome_seq, -1))
+  AND (r.status = 'done' OR e.status::text <> 'done')
+  -- an event whose row names no contact has its own id in the key; unknown is no reason either
+  AND (split_part(e.partition_key, ':', 2) IN (r.contact_id::text, e.id::text)) IS NOT FALSE
 RETURNING e.id::text

@@ -1,4 +1,5 @@
--- Set what came of group links, whose rows `POST /` has written; only by a (replay, seq) above the row's.
+-- Set what came of group links, whose rows `POST /` has written; only by a (replay, seq) above the row's. An
+-- event that is told again, under a replay number, makes no row pending that runs or has ended.
 -- Parameters: rows json, one object a job, each job once; without run_after_ms it is held. Rows: id text, those
 -- that were changed.
 UPDATE group_link_dispatch_queue q
@@ -17,9 +18,10 @@ SET status = CASE r.status
     updated_at = now()
 FROM json_to_recordset(%(rows)s::json) AS r (
     id uuid, organization_id uuid, status text, attempts integer, run_after_ms bigint, last_error text,
-    provider_message_id text, replay bigint, seq bigint
+    provider_message_id text, replay bigint, seq bigint, made boolean
 )
 WHERE q.id = r.id
   AND q.organization_id = r.organization_id
   AND (r.replay, r.seq) > (coalesce(q.outcome_replay, -1), coalesce(q.outcome_seq, -1))
+  AND NOT (coalesce(r.made, false) AND r.status = 'pending' AND q.status IN ('processing', 'sent', 'failed'))
 RETURNING q.id::text

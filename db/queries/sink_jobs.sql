@@ -1,6 +1,7 @@
 -- Insert or replace whole job rows; a row is replaced only by a (replay, seq) above its own.
--- Not written: a job whose organization or contact is gone meanwhile, and one whose event already has a
--- row of another job (another system's; it keeps its row). `running` falls back to `pending`, but stays locked,
+-- Not written: a job whose organization or contact is gone meanwhile, one whose event already has a
+-- row of another job (another system's; it keeps its row), and one whose id is another contact's: two events
+-- made by hand under one id. (Contacts that the CRM has merged still have the payload's.) `running` falls back to `pending`, but stays locked,
 -- while the contact has another running row: the CRM may allow one only. `sink_jobs_behind` sets it right.
 -- Rows that leave `running` come before those that enter it: call it with the former, then the latter.
 -- Parameters: rows json, one object a job, each job once, of each contact one running at most; without
@@ -51,4 +52,5 @@ SET contact_id = excluded.contact_id,
     outcome_seq = excluded.outcome_seq
 WHERE (excluded.outcome_replay, excluded.outcome_seq)
     > (coalesce(q.outcome_replay, -1), coalesce(q.outcome_seq, -1))
+  AND (q.contact_id <> excluded.contact_id AND coalesce(q.payload ->> 'contact_id', '') <> excluded.contact_id::text) IS NOT TRUE
 RETURNING q.id::text

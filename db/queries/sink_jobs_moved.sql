@@ -20,9 +20,10 @@ SET payload = r.payload::jsonb,
     outcome_replay = r.replay,
     outcome_seq = r.seq
 FROM json_to_recordset(%(rows)s::json) AS r (
-    id uuid, payload text, status text, priority integer, run_after_ms bigint, attempts integer,
+    id uuid, contact_id uuid, payload text, status text, priority integer, run_after_ms bigint, attempts integer,
     max_attempts integer, last_error text, locked_at_ms bigint, replay bigint, seq bigint
 )
 WHERE q.id = r.id
   AND (r.replay, r.seq) > (coalesce(q.outcome_replay, -1), coalesce(q.outcome_seq, -1))
+  AND (q.contact_id <> r.contact_id AND coalesce(q.payload ->> 'contact_id', '') <> r.contact_id::text) IS NOT TRUE
 RETURNING q.id::text

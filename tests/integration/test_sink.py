@@ -8,7 +8,8 @@ import uuid
 import msgspec
 import pytest
 
-from schemas.records import Alert, EventOutcome
+from schemas.records import Alert, EventOutcome, Outcome
+from streams.identifiers import job_id
 from tests.integration.sink_lab import Lab
 
 
@@ -227,6 +228,161 @@ def test_another_systems_job_of_the_same_event_keeps_its_row(lab: Lab) -> None:
         lab.until_caught_up()
     assert lab.execute("SELECT id::text, status FROM job_queue") == [(theirs, "done")]
     assert lab.dead_letters() == []
+
+
+def decided(lab: Lab, event: str, contact: str, **changed: object) -> Outcome:
+    """A window of one event under a contact became a job, whose id follows from the event alone."""
+    payload = json.dumps({"contact_id": contact, "event_ids": [event]})
+    job = lab.job(event, id=job_id(lab.organization, event), contact_id=contact, payload=payload)
+    told = {"outcome": "job", "job_id": job.id, "job": job, "job_status": "pending", "contact_id": contact}
+    return lab.outcome(event, **(told | changed))
+
+
+def another_contact(lab: Lab) -> str:
+    name = str(uuid.uuid4())
+    lab.execute("INSERT INTO contacts (id, organization_id) VALUES (%s, %s)", name, lab.organization)
+    return name
+
+
+@pytest.mark.parametrize("run_by", ["lanes", "table"])
+@pytest.mark.parametrize("together", [True, False])
+def test_one_id_under_two_contacts_is_one_row_and_the_second_is_told(
+    lab: Lab, together: bool, run_by: str
+) -> None:
+    """Two workers decided in the same millisecond, before the sink had told either of the other."""
+    event, second, at_ms = str(uuid.uuid4()), another_contact(lab), 1_790_000_000_000
+    both = [decided(lab, event, contact, at_ms=at_ms) for contact in (lab.contact, second)]
+    both = [msgspec.structs.replace(one, job=msgspec.structs.replace(one.job, run_by=run_by)) for one in both]
+    twin = both[1].job
+    assert twin is not None
+    ended = msgspec.structs.replace(twin, seq=9, attempt=1, run_by="lanes")
+    if together:
+        lab.send(*both)
+    with lab.sink():
+        if not together:
+            lab.send(both[0])
+            lab.until_caught_up()
+            lab.send(both[1], partition=1)
+        lab.until_caught_up()
+        before = lab.job_row(twin.id)
+        for _ in range(2):  # what is sent twice is told once
+            lab.send(
+                both[1],
+                lab.outcome(
+                    stage="execute", outcome="done", job=ended, job_status="done", contact_id=second,
+                    at_ms=at_ms + 1,
+                ),
+            )  # fmt: skip
+            lab.until_caught_up()
+    assert before is not None and str(before["contact_id"]) == lab.contact
+    assert lab.job_row(twin.id) == before, "a run under the second contact is not the row's"
+    told = lab.execute(
+        "SELECT contact_id::text, outcome, job_id::text, facts -> 'of_another_contact', facts -> 'jobs'"
+        " FROM rajada.trace WHERE event_id = %s ORDER BY contact_id::text = %s", event, second,
+    )  # fmt: skip
+    assert told == [
+        (lab.contact, "job", twin.id, None, None),
+        (second, "deduplicated", None, [event], {event: twin.id}),
+    ]
+    runs = lab.execute(
+        "SELECT contact_id::text, status, facts -> 'of_another_contact' FROM rajada.trace"
+        " WHERE job_id = %s AND event_id IS NULL ORDER BY seq, contact_id::text = %s", twin.id, second,
+    )  # fmt: skip
+    assert runs == [(lab.contact, "pending", None), (second, "pending", True), (second, "done", True)]
+    assert lab.dead_letters() == []
+
+
+def test_a_job_goes_on_when_the_crm_merges_its_contact_into_another(lab: Lab) -> None:
+    event, merged = str(uuid.uuid4()), another_contact(lab)
+    outcome = decided(lab, event, lab.contact)
+    job = outcome.job
+    assert job is not None
+    with lab.sink():
+        lab.send(outcome)
+        lab.until_caught_up()
+        lab.execute("UPDATE job_queue SET contact_id = %s WHERE id = %s", merged, job.id)
+        ended = msgspec.structs.replace(job, seq=3, attempt=1)
+        lab.send(lab.outcome(stage="execute", outcome="done", job=ended, job_status="done"))
+        lab.until_caught_up()
+    row = lab.job_row(job.id)
+    assert row is not None and (row["status"], str(row["contact_id"])) == ("done", merged)
+    assert lab.value("SELECT count(*) FROM rajada.trace WHERE facts ? 'of_another_contact'") == 0
+
+
+@pytest.mark.parametrize("status", ["done", "dead"])
+def test_an_outcome_under_another_contact_leaves_an_events_row_alone(lab: Lab, status: str) -> None:
+    """An id of the log that somebody used by hand before the log had it."""
+    event, second = str(uuid.uuid4()), another_contact(lab)
+    lab.execute(
+        "INSERT INTO event_log (id, organization_id, event_type, payload)"
+        " VALUES (%s, %s, 'ai_agent.dispatch_requested', %s)",
+        event, lab.organization, json.dumps({"contact_id": lab.contact}),
+    )  # fmt: skip
+    theirs = EventOutcome(event_id=event, seq=7)
+    with lab.sink():
+        lab.send(lab.outcome(theirs, contact_id=second, status=status, outcome="no_published_agent"))
+        lab.until_caught_up()
+        assert lab.row(event)["status"] == "pending"
+        lab.send(
+            lab.outcome(event, outcome="too_old"),
+            lab.outcome(EventOutcome(event_id=event, seq=9), contact_id=second, status=status),
+        )
+        lab.until_caught_up()
+    row = lab.row(event)
+    assert (row["status"], row["outcome"], row["outcome_seq"]) == ("done", "too_old", 1)
+    assert lab.value("SELECT count(*) FROM rajada.trace WHERE event_id = %s", event) == 3
+
+
+@pytest.mark.parametrize("older_system", [True, False])
+def test_a_done_event_stays_done_when_a_window_dies_that_holds_it_again(lab: Lab, older_system: bool) -> None:
+    """A poison window can't ask what came of its replayed events: it dies with all that it holds."""
+    event, other = lab.event(), lab.event()
+    replay = 1_790_000_000_000
+    alert = Alert(kind="event_dead", title="t", body="b")
+    again, new = EventOutcome(event_id=event, replay=replay, seq=1), EventOutcome(event_id=other, seq=1)
+    dying = {"status": "pending", "outcome": None, "last_error": "22P02"}
+    with lab.sink():
+        if older_system:
+            lab.execute("UPDATE event_log SET status = 'done' WHERE id = %s", event)
+        else:
+            lab.send(lab.outcome(event, outcome="job"))
+            lab.until_caught_up()
+        before = lab.row(event)
+        lab.send(lab.outcome(again, new, **dying))
+        lab.until_caught_up()
+        assert (lab.row(event), lab.row(other)["last_error"]) == (before, "22P02")
+        steps = [msgspec.structs.replace(one, seq=5, attempts=5) for one in (again, new)]
+        lab.send(lab.outcome(*steps, status="dead", outcome="sqlstate_22P02", alert=alert))
+        lab.until_caught_up()
+    assert lab.row(event) == before
+    assert lab.row(other)["status"] == "dead"
+    told = lab.execute("SELECT event_id::text FROM rajada.trace WHERE status = 'dead'")
+    assert {name for (name,) in told} == {event, other}, "what happened is told all the same"
+
+
+def test_a_group_link_told_again_under_a_replay_number_makes_no_sent_row_pending(lab: Lab) -> None:
+    link, event = str(uuid.uuid4()), str(uuid.uuid4())
+    lab.execute(
+        "INSERT INTO group_link_dispatch_queue (id, organization_id, enrolment_id, flow, phone, group_link,"
+        " template_name, template_language) VALUES (%s, %s, 'e', 'personal', '+551', 'l', 't', 'pt_BR')",
+        link, lab.organization,
+    )  # fmt: skip
+    job = lab.job(event, id=link, kind="group_link_template", contact_id=None)
+    status = "SELECT status FROM group_link_dispatch_queue"
+
+    def told(**changed: object) -> Outcome:
+        moved = msgspec.structs.replace(job, **changed)
+        return lab.outcome(contact_id=None, stage="enqueue", job=moved, job_status="pending")
+
+    with lab.sink():
+        lab.send(told())
+        lab.until_caught_up()
+        assert lab.value(status) == "pending"
+        sent = msgspec.structs.replace(job, seq=4, attempt=1)
+        lab.send(lab.outcome(contact_id=None, stage="execute", job=sent, job_status="done"))
+        lab.send(told(replay=1_790_000_000_000))
+        lab.until_caught_up()
+    assert lab.value(status) == "sent"
 
 
 def test_a_group_links_row_is_kept_in_its_own_queue(lab: Lab) -> None:

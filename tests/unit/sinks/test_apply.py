@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
 from sinks.apply import rows_of
+from sinks.prepared import prepare
 from sinks.raised import alerts_of
 from sinks.rows import AlertRow, as_json
 
@@ -131,11 +132,11 @@ def test_a_job_without_a_status_is_pending() -> None:
     assert [row.status for row in rows_of([outcome(job=job())]).jobs] == ["pending"]
 
 
-def test_jobs_that_the_crms_workers_run_are_apart_with_their_place_in_the_batch() -> None:
+def test_jobs_that_the_crms_workers_run_are_apart_with_when_they_were_told() -> None:
     theirs = msgspec.structs.replace(job(1), run_by="table")
     batch = [outcome(job=job(2)), outcome(job=theirs), outcome(job=theirs), outcome(job=job(3))]
     rows = rows_of(batch)
-    assert [(n, row.id) for n, row in rows.handed_over] == [(1, theirs.id)]
+    assert [(row.id, row.at_ms) for row in rows.handed_over] == [(theirs.id, 1_000)]
     assert [row.id for row in rows.jobs] == [job(2).id, job(3).id]
 
 
@@ -165,11 +166,37 @@ def test_rows_are_written_as_json_without_what_is_null() -> None:
     assert row == {
         "event_id": "e1",
         "organization_id": ORGANIZATION,
+        "contact_id": CONTACT,
         "replay": 0,
         "seq": 1,
         "status": "done",
         "attempts": 1,
     }
+
+
+OTHER_CONTACT = "33333333-3333-4333-8333-333333333333"
+
+
+def test_one_id_under_two_contacts_is_told_of_both_and_each_has_its_turn_at_the_row() -> None:
+    """Made by hand, decided by two workers in one millisecond: all but the contact is the same."""
+
+    def decided(contact: str) -> Outcome:
+        theirs = msgspec.structs.replace(job(), contact_id=contact)
+        return outcome(
+            event(), contact_id=contact, outcome="job", job=theirs, job_id=theirs.id, job_status="pending"
+        )
+
+    prepared = prepare([decided(CONTACT), decided(OTHER_CONTACT), decided(CONTACT)])
+    assert [(trace.n, trace.event_id, trace.contact_id) for trace in prepared.rows.traces] == [
+        (0, "e1", CONTACT), (0, None, CONTACT), (1, "e1", OTHER_CONTACT), (1, None, OTHER_CONTACT),
+    ]  # fmt: skip
+    assert [changes.version("e1") for changes in prepared.events] == [(0, 1, CONTACT), (0, 1, OTHER_CONTACT)]
+    assert [one.made[job().id].contact_id for one in prepared.jobs] == [CONTACT, OTHER_CONTACT]
+
+
+def test_what_is_each_ids_alone_is_one_round() -> None:
+    prepared = prepare([outcome(event(f"e{n}"), job=job(n)) for n in range(1, 5)])
+    assert len(prepared.events) == len(prepared.jobs) == 1
 
 
 ALERT = Alert(kind="event_dead", title="t", body="first", ref_kind="event", ref_id=str(UUID(int=7)))
