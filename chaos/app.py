@@ -87,6 +87,7 @@ if LOOKUP:
 
     async def slowly(*args: Any) -> Any:
         """A look-up of committed offsets over a slow network."""
+        app.log.info("LOOKUP")
         await asyncio.sleep(LOOKUP)
         return await look_up(*args)
 

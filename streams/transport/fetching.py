@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.consumer.fetcher import UNKNOWN_OFFSET, OffsetResetStrategy
 from aiokafka.errors import CommitFailedError, ConsumerStoppedError, IllegalStateError
 from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers import aiokafka as driver
@@ -47,6 +48,35 @@ class Fetched(NamedTuple):
     records: Collection[Record]
 
 
+def ask_at_once(fetcher: Any) -> None:
+    """Let the fetcher of a new assignment ask for all committed offsets together.
+
+    aiokafka asks for one after the other, and fetches nothing meanwhile: a recovery would wait for as many
+    round trips to the coordinator as there are partitions.
+    """
+    update, strategy = fetcher._update_fetch_positions, fetcher._default_reset_strategy
+
+    async def at_once(assignment: Any, node_id: int, partitions: Collection[Any]) -> bool:
+        """Give every partition its position, or the order to find one."""
+        states = [assignment.state_value(partition) for partition in partitions]
+        unknown = [one for one in states if not (one.has_valid_position or one.awaiting_reset)]
+        try:
+            committed = await asyncio.gather(*(one.fetch_committed() for one in unknown))
+        except asyncio.CancelledError:  # the assignment has gone: the fetcher doesn't expect it from here
+            return False
+        for one, found in zip(unknown, committed, strict=True):
+            if one.has_valid_position or one.awaiting_reset:  # somebody has sought meanwhile
+                continue
+            if found.offset != UNKNOWN_OFFSET:
+                one.reset_to(found.offset)
+            elif strategy != OffsetResetStrategy.NONE:
+                one.await_reset(strategy)
+        needs_wakeup: bool = await update(assignment, node_id, partitions)
+        return needs_wakeup
+
+    fetcher._update_fetch_positions = at_once
+
+
 class ConsumerThread(driver.AIOKafkaConsumerThread):
     """Owns the aiokafka consumer; every coroutine here runs in the thread's loop unless it says otherwise."""
 
@@ -69,6 +99,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         if not self.app.client_only:
             static = self.app.conf.consumer_group_instance_id is not None
             watch(self._consumer._coordinator, self.lease, self._replaced if static else None)
+            ask_at_once(self._consumer._fetcher)
 
     def _replaced(self) -> None:
         name = self.app.conf.consumer_group_instance_id

@@ -115,6 +115,14 @@ def test_a_standby_takes_over_with_what_it_has_followed(kafka, prefix, tmp_path)
         assert counted(lab) == {6: KEYS}
 
 
+def test_a_slow_coordinator_is_asked_once_for_all_committed_offsets_and_not_for_each(kafka, prefix, tmp_path):
+    with laboratory(kafka, prefix, tmp_path, CHAOS_LOOKUP_MS="300") as lab:
+        lab.write_changelog(60)
+        worker = lab.start()
+        asked = worker.log.read_text().count("LOOKUP")
+        assert 1 <= asked <= 4, "of 12 partitions of two topics and 6 of the changelog"
+
+
 def test_faust_reset_drops_what_is_on_disk(kafka, prefix, tmp_path, disk):
     with laboratory(kafka, prefix, tmp_path, **disk) as lab:
         worker = lab.start()

@@ -47,6 +47,7 @@ REACHED_INTO: dict[str, tuple[object, ...]] = {
     "_coordinator": (aiokafka.consumer.consumer.AIOKafkaConsumer,),
     "_client": (aiokafka.consumer.consumer.AIOKafkaConsumer,),
     "_create_fetch_waiter": (aiokafka.consumer.fetcher.Fetcher,),
+    "_default_reset_strategy": (aiokafka.consumer.fetcher.Fetcher,),
     "_ensure_consumer": (faust.transport.drivers.aiokafka.AIOKafkaConsumerThread,),
     "_fetch_max_wait_ms": (aiokafka.consumer.consumer.AIOKafkaConsumer,),
     "_fetcher": (aiokafka.consumer.consumer.AIOKafkaConsumer,),
@@ -65,6 +66,7 @@ REACHED_INTO: dict[str, tuple[object, ...]] = {
     "_topic_name_index": (faust.transport.conductor.Conductor,),
     "_topic_name_or_default": (faust.topics.Topic,),
     "_unacked_messages": (faust.transport.consumer.Consumer,),
+    "_update_fetch_positions": (aiokafka.consumer.fetcher.Fetcher,),
 }
 """Private names that we use, and the classes whose they are."""
 
