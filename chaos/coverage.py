@@ -11,7 +11,6 @@ from .workers import Workers
 _TOLD = {
     "rebalances": r"Successfully synced group",
     "recoveries": r"table recovered",
-    "recoveries cut short": r"rebalance again|Restarting Recovery|Recovery rebalancing again",
     "snapshots read": r"snapshot read",
     "commits refused": r"commit refused",
     "changelogs read again": r"reading a changelog again",
@@ -45,6 +44,9 @@ def coverage(workers: Workers, session_s: float) -> Counter[str]:
         for name, pattern in _TOLD.items():
             found[name] += len(re.findall(pattern, text))
         found["state kept or followed"] += len(re.findall(r"table recovered\s+keys=[1-9]\d*.*read=0 ", text))
+        if "table recovered" in text or "Restoring state" in text:
+            ended = len(re.findall(r"table recovered.*table=counts", text))
+            found["recoveries cut short"] += max(0, text.count("Successfully synced group") - ended)
         for word, name in _COUNTERS.items():
             last = re.findall(rf"COUNTERS.*{word}=(\d+)", text)
             found[name] += int(last[-1]) if last else 0

@@ -46,6 +46,8 @@ class Plan:
     stock: bool = False
     """On Faust's own transport."""
     hurt: bool = True
+    apart: float = 0.0
+    """Least seconds between two injuries: then each pause has one cause."""
     name: str = ""
 
     @property
