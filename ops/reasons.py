@@ -90,8 +90,8 @@ REASONS: Final[Mapping[str, Reason]] = {
     "wrong_event_type": Reason("another type of event", "The topic carries one event type; this is another."),
     "unknown_schema": Reason(
         "written with an unknown schema",
-        "The record was written with an Avro schema that this version does not know.",
-        "Upgrade Rajada, then produce the dead letter again (its bytes are whole).",
+        "The record was written with an Avro schema that no worker knew for an hour.",
+        "Upgrade Rajada, then requeue the dead letter (its bytes are whole).",
     ),
     "bad_avro": Reason("broken Avro", "The record claims to be Avro, but its bytes do not fit the schema."),
     "not_avro": Reason("not Avro", "An outcome on the topic is not Avro: another program writes there."),

@@ -45,6 +45,9 @@ _OF_ONE_DEATH: Final = frozenset(
         "job-id",
         "attempt",
         "rekeyed",
+        "unknown-since",
+        "due-at",
+        "forward-to",
         "kafka_dlt-exception-fqcn",
         "kafka_dlt-exception-message",
     }
@@ -119,7 +122,8 @@ def dead_headers(origin: Origin, cause: Cause, now_ms: int) -> list[Header]:
 def without_death(headers: Sequence[Header]) -> list[Header]:
     """The headers of a letter as its record is sent again with: how it died is told anew if it dies again.
 
-    Where it came from at first stays; `rekeyed` goes, so that it may be put under its right key once more.
+    Where it came from at first stays; `rekeyed` goes, so that it may be put under its right key once more,
+    and `unknown-since`, so that it has another hour if nobody knows its schema yet.
     """
     return [(name, value) for name, value in headers if name not in _OF_ONE_DEATH]
 

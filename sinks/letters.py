@@ -12,9 +12,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kafka_access import kafka_client
 from schemas import alert_texts
-from schemas.dead import Cause, dead_headers, resting_place
+from schemas.dead import Cause, Header, dead_headers, resting_place
+from schemas.delayed import WAITS_IN
 from schemas.topic_names import DEAD, PARKING
-from settings import Language
+from settings import Language, Settings
 from sinks.batch import Record
 from sinks.failures import Unavailable
 from sinks.raised import trouble
@@ -45,16 +46,43 @@ def dead_outcome(dead: Dead, language: Language) -> TroubleRow:
     return trouble(alert, None, "condition", f"outcome_dead@{place}", record.timestamp)
 
 
-class Graveyard:
-    """Writes dead letters and waits until they are durable. Connects with the first one."""
+@dataclass(frozen=True, slots=True)
+class Later:
+    """One record that waits for a sink that knows its schema; `headers` as it comes back with."""
 
-    def __init__(self, bootstrap: str, *, topic: str, parking: str) -> None:
+    record: Record
+    headers: Sequence[Header]
+
+
+class Graveyard:
+    """Writes dead letters, and what waits for an upgrade, until they are durable. Connects with the first."""
+
+    def __init__(self, bootstrap: str, settings: Settings) -> None:
         self._bootstrap = bootstrap
-        self._topics = {DEAD: topic, PARKING: parking}
+        self._topics = {topic: settings.topic(topic) for topic in (DEAD, PARKING, WAITS_IN)}
         self._producer: Producer | None = None
 
     def bury(self, dead: Sequence[Dead]) -> None:
         """Returns when all are durable; Unavailable when they are not: bury them again, twice is harmless."""
+        now_ms = time.time_ns() // 1_000_000
+        letters = []
+        for one in dead:
+            headers = dead_headers(one.record, Cause("sink", one.reason, one.message), now_ms)
+            letters.append((resting_place(one.record.headers), -1, one.record, headers))
+            log.error(
+                "outcome_dead", reason=one.reason, partition=one.record.partition, offset=one.record.offset
+            )
+        self._write("dead letters", letters)
+
+    def postpone(self, later: Sequence[Later]) -> None:
+        """Returns when all are durable in the delay topics; Unavailable when they are not."""
+        waiting = [(WAITS_IN, one.record.partition, one.record, one.headers) for one in later]
+        self._write("records of an unknown schema", waiting)
+        for one in later:
+            log.warning("unknown_schema", partition=one.record.partition, offset=one.record.offset)
+
+    def _write(self, what: str, records: Sequence[tuple[str, int, Record, Sequence[Header]]]) -> None:
+        """Topic, partition (-1: by the key), the record and the headers that it has there."""
         producer = self._connected()
         failed: list[str] = []
 
@@ -62,27 +90,24 @@ class Graveyard:
             if error is not None:
                 failed.append(error.name())
 
-        now_ms = time.time_ns() // 1_000_000
-        for one in dead:
-            record = one.record
-            headers: list[tuple[str, str | bytes | None]] = [
-                *dead_headers(record, Cause("sink", one.reason, one.message), now_ms)
-            ]
+        for topic, partition, record, headers in records:
+            written: list[tuple[str, str | bytes | None]] = [*headers]
             try:
                 producer.produce(
-                    self._topics[resting_place(record.headers)],
+                    self._topics[topic],
                     key=record.key,
                     value=record.value,
-                    headers=headers,
+                    partition=partition,
+                    headers=written,
                     on_delivery=told,
                 )
             except (BufferError, KafkaException) as error:
                 failed.append(type(error).__name__)
-            log.error("outcome_dead", reason=one.reason, partition=record.partition, offset=record.offset)
         waiting = producer.flush(DELIVERY_S + 1)
         if failed or waiting:
             told_why = ", ".join(failed[:3]) or "no answer"
-            raise Unavailable(f"dead letters can't be written to {self._topics[DEAD]} ({told_why})")
+            topics = ", ".join(sorted({self._topics[topic] for topic, *_ in records}))
+            raise Unavailable(f"{what} can't be written to {topics} ({told_why})")
 
     def _connected(self) -> Producer:
         if self._producer is None:

@@ -19,17 +19,17 @@ from typing import Final, Literal
 import structlog
 
 import status
-from schemas.codec import decode_outcome
-from schemas.errors import BadAvro, NotAvro, Undecodable, UnknownSchema
-from schemas.topic_names import DEAD, OUTCOMES, PARKING
+from schemas.records import Outcome
+from schemas.topic_names import OUTCOMES
 from settings import Language, Settings
 from sinks.batch import Batch, End, Record, Taken, batch_of
 from sinks.failures import PositionMoved, PostgresAway, Refused, Unavailable
 from sinks.group_link_care import GroupLinkCare
 from sinks.intake import Intake
-from sinks.letters import Dead, Graveyard, dead_outcome
+from sinks.letters import Dead, Graveyard, Later, dead_outcome
 from sinks.outage import Outage, database_was_away
 from sinks.passes import Passes
+from sinks.reading import read
 from sinks.writer import Writer
 
 log = structlog.get_logger(__name__)
@@ -48,12 +48,6 @@ SETTLE_S: Final = 2.0
 SWITCH_S: Final = 0.001
 """For how long the thread that decodes may keep the one that writes waiting when Postgres has answered; with
 Python's own 5 ms the two hinder each other (a sixth fewer stops a second, measured)."""
-
-_REASONS: Final[dict[type[Undecodable], str]] = {
-    NotAvro: "not_avro",
-    UnknownSchema: "unknown_schema",
-    BadAvro: "bad_avro",
-}
 
 
 def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event) -> None:
@@ -84,7 +78,7 @@ def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event
     sys.setswitchinterval(SWITCH_S)
     try:
         with Writer(url) as writer:
-            graveyard = Graveyard(bootstrap, topic=settings.topic(DEAD), parking=settings.topic(PARKING))
+            graveyard = Graveyard(bootstrap, settings)
             _Sink(topic, intake, writer, graveyard, stop, settings.language).run()
     finally:
         sys.setswitchinterval(before)
@@ -119,7 +113,7 @@ class _Sink:
         self._topic_id = ""
         self._positions: dict[int, int] = {}
         self._language = language
-        self._buried: list[Record] = []
+        self._away: list[Record] = []
         self._writing: _Writing | None = None
         self._hand = ThreadPoolExecutor(1, thread_name_prefix="sink-writer")
         self._wait_s = FIRST_WAIT_S
@@ -175,29 +169,33 @@ class _Sink:
         self._settled_at = time.monotonic() + SETTLE_S
 
     def _taken(self) -> Batch:
-        """What came; what can't be read is buried first, and its offset moves with the others."""
+        """What came; what can't be read is buried or put off first, and its offset moves with the others."""
         batch: list[Taken] = []
         dead: list[Dead] = []
+        later: list[Later] = []
+        now_ms = time.time_ns() // 1_000_000
         for came in self._intake.take(BATCH, POLL_S):
             if isinstance(came, End):
                 batch.append(Taken(came.partition, came.offset))
                 continue
-            outcome = None
-            try:
-                outcome = decode_outcome(came.value or b"")
-            except Undecodable as undecodable:
-                dead.append(Dead(came, _REASONS[type(undecodable)], str(undecodable)))
+            found = read(came, now_ms)
+            if isinstance(found, Dead):
+                dead.append(found)
+            elif isinstance(found, Later):
+                later.append(found)
+            outcome = found if isinstance(found, Outcome) else None
             batch.append(Taken(came.partition, came.offset + 1, outcome, came))
-        if dead:
-            self._bury(dead)
+        if dead or later:
+            self._put_away(dead, later)
         return batch_of(self._worthwhile(batch), [dead_outcome(one, self._language) for one in dead])
 
-    def _bury(self, dead: Sequence[Dead]) -> None:
-        """Write dead letters, each once although its offset may have to wait for Postgres and come again."""
-        new = [one for one in dead if one.record not in self._buried]
-        if new:
-            self._graveyard.bury(new)
-            self._buried.extend(one.record for one in new)
+    def _put_away(self, dead: Sequence[Dead], later: Sequence[Later] = ()) -> None:
+        """Write what can't be read elsewhere, once, though its offset may have to wait and come again."""
+        if buried := [one for one in dead if one.record not in self._away]:
+            self._graveyard.bury(buried)
+        if postponed := [one for one in later if one.record not in self._away]:
+            self._graveyard.postpone(postponed)
+        self._away += [one.record for one in buried] + [one.record for one in postponed]
 
     def _worthwhile(self, batch: list[Taken]) -> list[Taken]:
         """Nothing when it would neither write a row nor move an offset: an end that was reached before."""
@@ -254,7 +252,7 @@ class _Sink:
             if taken.record is None or refused.timed_out:
                 raise Unavailable(str(refused)) from refused  # not the row's fault
             dead = Dead(taken.record, "refused_by_postgres", str(refused))
-            self._bury([dead])
+            self._put_away([dead])
             passed = [Taken(taken.partition, taken.next_offset)]
             told = [*batch.conditions, dead_outcome(dead, self._language)]
             moved = self._writer.write(self._topic_id, batch_of(passed, told), self._positions)
@@ -262,8 +260,8 @@ class _Sink:
 
     def _moved(self, moved: Mapping[int, int]) -> None:
         self._positions |= moved
-        self._buried = [
-            one for one in self._buried if one.offset >= self._positions.get(one.partition, one.offset)
+        self._away = [
+            one for one in self._away if one.offset >= self._positions.get(one.partition, one.offset)
         ]
         self._intake.commit(moved)
 

@@ -9,13 +9,27 @@ import structlog
 
 from schemas.codec import encode_outcome
 from schemas.dead import Cause, Header
+from schemas.delayed import WAITS_IN, has_room, tried_again
 from settings import Language
 from streams import topics
 from streams.burial import bury, graves
 from streams.closing import invalid_payload_outcome
 from streams.contact import Contact, Window, WindowName
 from streams.counting import Counts
-from streams.events import COMMIT_TIME, REKEYED, STILL_WRONG, Event, InvalidPayload, read_event, was_rekeyed
+from streams.events import (
+    COMMIT_TIME,
+    NO_ROOM,
+    REKEYED,
+    STILL_WRONG,
+    TOO_LARGE,
+    UNKNOWN_SCHEMA,
+    Event,
+    InvalidPayload,
+    event_time_ms,
+    read_event,
+    read_marks,
+    was_rekeyed,
+)
 from streams.partitioner import partition_of
 from streams.ports import Contacts, Item, Lengths, Outbox, Source
 from streams.transport import Record
@@ -34,6 +48,7 @@ class _Sends:
     outcomes: list[Item] = field(default_factory=list)
     dead: list[Item] = field(default_factory=list)
     again: list[Item] = field(default_factory=list)
+    later: list[Item] = field(default_factory=list)
 
 
 class Collector:
@@ -101,6 +116,8 @@ class Collector:
             self._outbox.send(topic, letters)
         if sends.again:
             self._outbox.send(topics.SOURCE, sends.again)
+        if sends.later:
+            self._outbox.send(WAITS_IN, sends.later)
 
     def _read(self, record: Record, partition: int, now_ms: int, sends: _Sends) -> Event | None:
         """The event of a record that is for a window; everything else is sent where it belongs."""
@@ -119,8 +136,25 @@ class Collector:
             sends.outcomes.append((key, encode_outcome(outcome), -1, None))
             log.warning("invalid_payload", event_id=found.event_id, what=found.what)
             return None
-        self._bury(record, Cause("collect", found.reason, found.message), None, now_ms, sends)
+        if found.reason != UNKNOWN_SCHEMA or not self._postponed(record, now_ms, sends):
+            self._bury(record, Cause("collect", found.reason, found.message), None, now_ms, sends)
         return None
+
+    def _postponed(self, record: Record, now_ms: int, sends: _Sends) -> bool:
+        """Whether a newer version's record waits for a worker that knows it: for an hour (docs/schemas.md).
+
+        It keeps its time: what comes back late opens a window of its own, unless its window is still open.
+        """
+        at_ms = event_time_ms(record.headers, record.timestamp, now_ms)
+        timed = read_marks(record.headers).commit_ms is not None
+        also: list[Header] = [] if timed else [(COMMIT_TIME, b"%d" % at_ms)]
+        later = tried_again(record, topics.SOURCE, now_ms, also)
+        if later is None:
+            return False
+        self.counts.postponed += 1
+        sends.later.append((record.key, record.value, record.partition, later[1]))
+        log.warning("unknown_schema", topic=record.topic, partition=record.partition, offset=record.offset)
+        return True
 
     def _in_its_place(self, record: Record, event: Event, partition: int) -> bool:
         """Right key, and murmur2 of it leads to this partition. A known contact's place was seen before."""
@@ -135,6 +169,9 @@ class Collector:
         """Put a hand-produced event back under its key, once; still wrong is a dead letter (step 1)."""
         if was_rekeyed(record.headers):
             self._bury(record, Cause("collect", "key_mismatch", STILL_WRONG), event, now_ms, sends)
+            return
+        if not has_room(record):
+            self._bury(record, Cause("collect", TOO_LARGE, NO_ROOM), event, now_ms, sends)
             return
         self.counts.rekeyed += 1
         kept: list[Header] = [(name, value) for name, value in record.headers if name != COMMIT_TIME]

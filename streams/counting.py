@@ -22,6 +22,8 @@ class Counts:
     applied_before: int = 0
     invalid_payload: int = 0
     rekeyed: int = 0
+    postponed: int = 0
+    """Written by another version: looked at again later."""
     dead: int = 0
     read: int = 0
     """All of them: counted where they come in, not where they go."""
@@ -36,6 +38,7 @@ class Counts:
             + self.applied_before
             + self.invalid_payload
             + self.rekeyed
+            + self.postponed
             + self.dead
         )
 
@@ -104,6 +107,7 @@ def told(counts: Counts, tally: Tally) -> dict[str, int]:
         "applied_before": counts.applied_before,
         "invalid_payload": counts.invalid_payload,
         "rekeyed": counts.rekeyed,
+        "postponed": counts.postponed,
         "dead_letters": counts.dead,
         "recovered": tally.recovered,
         "open": tally.open,

@@ -8,18 +8,15 @@ Pure: times come in as Unix ms, of the clock that the caller trusts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from schemas.dead import Header
+from schemas.delayed import DUE_AT as DUE_AT
+from schemas.delayed import ORIGINAL_TIMESTAMP as ORIGINAL_TIMESTAMP
+from schemas.delayed import headers_for as headers_for
+from schemas.delayed import time_in
 from schemas.topic_names import DELAY, JOBS
-
-DUE_AT: Final = "due-at"
-"""Header: when the record may reach `dispatch.jobs`; decimal Unix ms."""
-ORIGINAL_TIMESTAMP: Final = "original-timestamp"
-"""Header: timestamp of the record that was delayed first; decimal Unix ms. A delay topic's own timestamps
-are those of the append, which the wait is counted from."""
 
 TIERS_MS: Final[Mapping[str, int]] = {
     "100ms": 100,
@@ -38,8 +35,6 @@ DELAY_TOPICS: Final[Mapping[str, int]] = {f"{DELAY}.{tier}": wait_ms for tier, w
 
 _LADDER: Final = sorted(DELAY_TOPICS.items(), key=lambda tier: tier[1], reverse=True)
 _SHORTEST: Final = _LADDER[-1][0]
-_DECIMAL: Final = re.compile(rb"[0-9]{1,15}")
-"""Up to the year 33658: what has more digits is no time in ms, but perhaps one in ns."""
 
 
 def first_tier(due_ms: int, now_ms: int) -> str:
@@ -64,22 +59,6 @@ def next_hop(due_ms: int, leaves_ms: int) -> str:
     return first_tier(due_ms, leaves_ms)
 
 
-def headers_for(due_ms: int, headers: Sequence[Header], original_timestamp_ms: int) -> list[Header]:
-    """The headers of a record that shall be delayed: those it had, and each of ours exactly once.
-
-    A record that is delayed again gets the new due time in place of the old one, and keeps the timestamp
-    of its first original if that can be read.
-    """
-    first = next((_number(value) for name, value in headers if name == ORIGINAL_TIMESTAMP), None)
-    kept = [(name, value) for name, value in headers if name not in (DUE_AT, ORIGINAL_TIMESTAMP)]
-    original_ms = original_timestamp_ms if first is None else first
-    return [
-        *kept,
-        (DUE_AT, b"%d" % max(due_ms, 0)),
-        (ORIGINAL_TIMESTAMP, b"%d" % max(original_ms, 0)),
-    ]
-
-
 def read_due(headers: Sequence[Header]) -> int | None:
     """When a record is due, Unix ms; None when its header is missing or is no decimal number of 15 digits.
 
@@ -89,7 +68,7 @@ def read_due(headers: Sequence[Header]) -> int | None:
     due_ms: int | None = None
     for name, value in headers:
         if name == DUE_AT:
-            one = _number(value)
+            one = time_in(value)
             if one is None:
                 return None
             due_ms = one if due_ms is None else max(due_ms, one)
@@ -111,7 +90,3 @@ def delayed_record(
     """
     item = (key, value, -1, headers_for(due_ms, headers, original_timestamp_ms))
     return first_tier(due_ms, now_ms), item
-
-
-def _number(value: bytes | None) -> int | None:
-    return int(value) if value is not None and _DECIMAL.fullmatch(value) else None

@@ -27,6 +27,10 @@ COMMIT_TIME: Final = "cdc_source_ts_ms"
 REPLAY: Final = "replay"
 AGAIN: Final = "again"
 REKEYED: Final = "rekeyed"
+UNKNOWN_SCHEMA: Final = "unknown_schema"
+"""Reason of bytes that a newer version wrote: the only one that passes by itself."""
+TOO_LARGE: Final = "record_too_large"
+NO_ROOM: Final = "it has to be put under its key, and is too large for the header that says so"
 STILL_WRONG: Final = "key or partition is wrong after it was put right once: does another partitioner write?"
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -116,7 +120,6 @@ def read_event(
     if ids is None:
         return InvalidPayload(event_id, organization_id, marks.replay, attempts, _which_id(payload))
     conversation_id, contact_id, session_id, message_id = ids
-    time_ms = marks.commit_ms if marks.commit_ms is not None else timestamp_ms
     return Event(
         f"{organization_id}:{contact_id}".encode(),
         event_id,
@@ -126,11 +129,21 @@ def read_event(
         session_id,
         message_id,
         offset,
-        min(time_ms, arrival_ms) if time_ms > 0 else arrival_ms,
+        _time_ms(marks, timestamp_ms, arrival_ms),
         marks.replay,
         marks.again and marks.replay > 0,
         attempts,
     )
+
+
+def event_time_ms(headers: Headers, timestamp_ms: int, arrival_ms: int) -> int:
+    """The time of an event, whatever its bytes: commit, absent: Kafka's, never after the arrival (step 3)."""
+    return _time_ms(read_marks(headers), timestamp_ms, arrival_ms)
+
+
+def _time_ms(marks: Marks, timestamp_ms: int, arrival_ms: int) -> int:
+    time_ms = marks.commit_ms if marks.commit_ms is not None else timestamp_ms
+    return min(time_ms, arrival_ms) if time_ms > 0 else arrival_ms
 
 
 def read_row(value: bytes | None, event_type: str) -> tuple[str, str, Row] | Unreadable:

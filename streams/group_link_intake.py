@@ -14,12 +14,22 @@ import structlog
 from schemas import alert_texts
 from schemas.codec import encode_job, encode_outcome
 from schemas.dead import Cause, Header, resting_place
+from schemas.delayed import has_room, tried_again
 from schemas.topic_names import GROUP_LINKS, OUTCOMES
 from settings import Language
 from streams.burial import bury
 from streams.closing import invalid_payload_outcome
 from streams.due import delayed_record
-from streams.events import REKEYED, STILL_WRONG, InvalidPayload, Unreadable, was_rekeyed
+from streams.events import (
+    NO_ROOM,
+    REKEYED,
+    STILL_WRONG,
+    TOO_LARGE,
+    UNKNOWN_SCHEMA,
+    InvalidPayload,
+    Unreadable,
+    was_rekeyed,
+)
 from streams.group_links import GroupLinkEvent, enqueued, read_group_link
 from streams.partitioner import partition_of
 from streams.ports import Item, Outbox
@@ -37,6 +47,8 @@ class GroupLinkCounts:
     enqueued: int = 0
     invalid: int = 0
     rekeyed: int = 0
+    postponed: int = 0
+    """Written by another version: looked at again later."""
     dead: int = 0
 
     def told(self) -> dict[str, int]:
@@ -81,6 +93,8 @@ class GroupLinkIntake:
         self.counts.read += 1
         found = read_group_link(record.value, record.headers, now_ms)
         if isinstance(found, Unreadable):
+            if found.reason == UNKNOWN_SCHEMA and self._postponed(record, now_ms, sends):
+                return
             self._bury(record, Cause("enqueue", found.reason, found.message), now_ms, sends)
         elif isinstance(found, InvalidPayload):
             self._discard(found, now_ms, sends)
@@ -88,6 +102,17 @@ class GroupLinkIntake:
             self._rekey(record, found, now_ms, sends)
         else:
             self._enqueue(record, found, partition, now_ms, sends)
+
+    def _postponed(self, record: Record, now_ms: int, sends: _Sends) -> bool:
+        """Whether a newer version's record waits for a worker that knows it: for an hour."""
+        later = tried_again(record, GROUP_LINKS, now_ms)
+        if later is None:
+            return False
+        self.counts.postponed += 1
+        topic, headers = later
+        sends.add(topic, (record.key, record.value, record.partition, headers))
+        log.warning("unknown_schema", topic=record.topic, partition=record.partition, offset=record.offset)
+        return True
 
     def _enqueue(
         self, record: Record, event: GroupLinkEvent, partition: int, now_ms: int, sends: _Sends
@@ -117,6 +142,9 @@ class GroupLinkIntake:
         """Put a hand-produced event under its key and partition, once; still wrong is a dead letter."""
         if was_rekeyed(record.headers):
             self._bury(record, Cause("enqueue", "key_mismatch", STILL_WRONG), now_ms, sends)
+            return
+        if not has_room(record):
+            self._bury(record, Cause("enqueue", TOO_LARGE, NO_ROOM), now_ms, sends)
             return
         self.counts.rekeyed += 1
         kept: list[Header] = [*record.headers, (REKEYED, b"1")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -11,13 +10,14 @@ import structlog
 
 from schemas.codec import decode_command
 from schemas.dead import Cause, Header, resting_place
+from schemas.delayed import tried_again
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.records import Job
-from schemas.topic_names import OUTCOMES
+from schemas.topic_names import CONTROL, JOBS, OUTCOMES
 from streams.burial import bury
 from streams.calls import Calls
 from streams.control import carry_out, forget, pause
-from streams.due import delayed_record, read_due
+from streams.due import read_due
 from streams.execute import Executor
 from streams.heads import KEPT_MS, PAUSES, Origin, State
 from streams.identifiers import canonical_row_id
@@ -34,11 +34,6 @@ MOST_WAITING: Final = 50_000
 """Contacts with a waiting job above which the intake holds: the rest waits in Kafka. Those of a paused
 organization don't count, since it must hold up nobody else; their jobs are kept in their heads."""
 HELD_LOOK_S: Final = 0.05
-UNKNOWN_SINCE: Final = "unknown-since"
-"""Header: when a worker first met this record and did not know its schema; decimal Unix ms."""
-UNKNOWN_EVERY_MS: Final = 60_000
-UNKNOWN_FOR_MS: Final = 3_600_000
-_TIME: Final = re.compile(rb"[0-9]{1,15}").fullmatch
 
 
 class JobIntake:
@@ -91,7 +86,7 @@ class JobIntake:
         try:
             job = read_job(record.value)
         except UnknownSchema as error:
-            self._not_yet(record, str(error), now_ms)
+            self._not_yet(record, JOBS, str(error), now_ms)
             return
         except Undecodable as error:
             self._bury(record, "undecodable", str(error), now_ms)
@@ -118,25 +113,16 @@ class JobIntake:
         tally.taken += not returns
         self._book.changed(key, partition, jobs)
 
-    def _not_yet(self, record: Record, message: str, now_ms: int) -> None:
+    def _not_yet(self, record: Record, to: str, message: str, now_ms: int) -> None:
         """Another version wrote it: during a rolling upgrade a worker that knows it may come; for an hour."""
-        since = next((value for name, value in record.headers if name == UNKNOWN_SINCE), b"")
-        since_ms = int(since) if _TIME(since or b"") else now_ms
-        since_ms = min(since_ms, now_ms)  # in the future it would never be over
-        if now_ms - since_ms >= UNKNOWN_FOR_MS:
+        later = tried_again(record, to, now_ms)
+        if later is None:
             self._bury(record, "unknown_schema", message, now_ms)
             return
-        kept: list[Header] = [one for one in record.headers if one[0] != UNKNOWN_SINCE]
-        topic, (key, value, _, headers) = delayed_record(
-            record.key,
-            record.value,
-            [*kept, (UNKNOWN_SINCE, str(since_ms).encode())],
-            due_ms=now_ms + UNKNOWN_EVERY_MS,
-            now_ms=now_ms,
-            original_timestamp_ms=record.timestamp,
-        )
-        self._outbox.send(topic, [(key, value, record.partition, headers)])
-        self._executor.tally.postponed += 1
+        topic, headers = later
+        self._outbox.send(topic, [(record.key, record.value, record.partition, headers)])
+        if to == JOBS:
+            self._executor.tally.postponed += 1
         log.warning("unknown_schema", topic=record.topic, partition=record.partition, offset=record.offset)
 
     def _bury(self, record: Record, reason: str, message: str, now_ms: int) -> None:
@@ -162,6 +148,9 @@ class JobIntake:
         tally.commands += 1
         try:
             command = decode_command(record.value or b"")
+        except UnknownSchema as error:
+            self._not_yet(record, CONTROL, str(error), now_ms)
+            return
         except Undecodable as error:
             self._bury(record, "undecodable", str(error), now_ms)
             return

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from schemas import alert_texts
-from schemas.topic_names import JOBS, OUTCOMES
+from schemas.topic_names import DEAD, PARKING
 from settings import Language, RajadaError
 from streams.delays.lateness import Tally
 from streams.delays.plan import Trouble, sends_of
@@ -177,14 +177,14 @@ class Forwarder:
 
     def _count(self, plan: Sequence[tuple[Held, Send]]) -> None:
         now_ms, at_s = self._clock.now_ms(), self._clock.monotonic_s()
+        dead = {held.mark for held, send in plan if send.topic in (DEAD, PARKING)}
+        self._tally.dead += len(dead)
         for held, send in plan:
             if self._trouble:
                 self._trouble.pop(held.mark, None)
-            if send.topic in DELAY_TOPICS:
-                self._tally.forwarded += 1
-            elif send.topic == JOBS and held.due_ms is not None:
-                self._tally.forwarded += 1
+            if held.mark in dead:
+                continue
+            self._tally.forwarded += 1
+            if send.topic not in DELAY_TOPICS and held.due_ms is not None:
                 self._tally.due += 1
                 self._tally.lateness.add(now_ms - held.due_ms, at_s)
-            elif send.topic != OUTCOMES:
-                self._tally.dead += 1

@@ -14,9 +14,10 @@ import msgspec
 from schemas import alert_texts
 from schemas.codec import encode_outcome
 from schemas.dead import Cause, dead_headers, resting_place
+from schemas.delayed import FORWARD_TO, FORWARDED, goes_to
 from schemas.errors import Undecodable
 from schemas.records import Alert, Job, Outcome
-from schemas.topic_names import OUTCOMES
+from schemas.topic_names import JOBS, OUTCOMES
 from settings import Language
 from streams.delays.queues import Held
 from streams.delays.records import Record, Send
@@ -25,6 +26,7 @@ from streams.job_bounds import read_job
 
 STAGE: Final = "delays"
 NO_DUE_TIME: Final = "due_at_unreadable"
+NO_WAY: Final = "forward_to_unreadable"
 TOO_LARGE: Final = "too_large_to_delay"
 LEFT_OUT: Final = "value-left-out"
 """Header of a letter without its value: the value's size in bytes."""
@@ -54,8 +56,13 @@ def sends_of(
     if trouble >= Trouble.UNWRITABLE:
         why = f"{record.size} bytes are more than max.message.bytes of the next topic"
         return _burial(record, TOO_LARGE, why, now_ms, trouble, language)
+    to = goes_to(record.headers)
+    if to is None:
+        why = f"the header {FORWARD_TO} names none of {', '.join(FORWARDED)}"
+        return _burial(record, NO_WAY, why, now_ms, trouble, language)
     # whole ms that have passed: a fraction of one must not make it early
     topic = next_hop(held.due_ms, int(now_ms))
+    topic = to if topic == JOBS else topic
     return [Send(topic, record.partition, record.key, record.value, record.headers)]
 
 

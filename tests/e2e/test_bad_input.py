@@ -12,7 +12,7 @@ from confluent_kafka import Message as Record
 from ops.clinic import Clinic, Connection, Message, Patient
 from schemas.codec import encode_event
 from tests.e2e.conftest import MakeProcesses
-from tests.e2e.topic_reading import murmur2_producer
+from tests.e2e.topic_reading import murmur2_producer, read_all
 from tests.e2e.waiting import until, value
 
 
@@ -42,7 +42,8 @@ def test_each_kind_of_bad_record_has_its_outcome_and_the_worker_lives(
 ) -> None:
     running = processes()
     running.start()
-    clinic = Clinic.found(connection, debounce_ms=300)
+    # longer than it takes to put records right: what is put right later opens a window of its own
+    clinic = Clinic.found(connection, debounce_ms=3_000)
     ana, bia, caio, davi = clinic.register(connection, ["Ana", "Bia", "Caio", "Davi"])
 
     def row(patient: object, **changes: object) -> dict[str, object]:
@@ -75,8 +76,12 @@ def test_each_kind_of_bad_record_has_its_outcome_and_the_worker_lives(
     ]
     topic = f"{prefix}ai_agent.dispatch_requested"
     producer = Producer({"bootstrap.servers": kafka, "partitioner": "murmur2_random"})
-    for one_key, content, _ in bad:
-        producer.produce(topic, key=one_key, value=content)
+    for one_key, content, reason in bad:
+        # nobody knew it for an hour; the first time it is met it waits
+        headers = {"unknown-since": "1"} if reason == "unknown_schema" else {}
+        producer.produce(topic, key=one_key, value=content, headers=headers)
+    of_tomorrow = avro[:2] + b"tomorrow" + avro[10:]
+    producer.produce(topic, key=key(ana), value=of_tomorrow)
     invalid = row(ana, payload=json.dumps({"conversation_id": "abc"}))
     producer.produce(topic, key=key(ana), value=json.dumps(invalid))
     # put right once: no key, another's key, the right key in the wrong partition
@@ -99,6 +104,10 @@ def test_each_kind_of_bad_record_has_its_outcome_and_the_worker_lives(
         headers = dict(one.headers() or [])
         assert headers["kafka_dlt-original-topic"] == topic.encode()
         assert headers["stage"] == b"collect"
+
+    (waits,) = read_all(kafka, f"{prefix}dispatch.delay.1m", 1)
+    assert (waits.key(), waits.value()) == (key(ana), of_tomorrow)
+    assert dict(waits.headers() or [])["forward-to"] == b"ai_agent.dispatch_requested"
 
     # nobody dies in silence: an alert for the platform, one for the clinic, and a trace each
     told_of = "SELECT sum(occurrences) FROM agent_inbox_items WHERE organization_id {}"

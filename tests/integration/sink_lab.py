@@ -128,11 +128,15 @@ class Lab:
 
     def dead_letters(self) -> list[Message]:
         """All records of the dead-letter topic."""
-        ends = {p: end for p, end in self.ends(self.dead).items() if end}
+        return self.records(self.dead)
+
+    def records(self, topic: str) -> list[Message]:
+        """All records of a topic."""
+        ends = {p: end for p, end in self.ends(topic).items() if end}
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "lab"})
         found: list[Message] = []
         try:
-            consumer.assign([TopicPartition(self.dead, p, 0) for p in ends])
+            consumer.assign([TopicPartition(topic, p, 0) for p in ends])
             deadline = time.monotonic() + 10
             while len(found) < sum(ends.values()):
                 assert time.monotonic() < deadline

@@ -12,8 +12,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from schemas.codec import decode_outcome, encode_job
 from schemas.dead import Header
+from schemas.delayed import FORWARDED
 from schemas.records import EventRef, Job
-from schemas.topic_names import CLOCK, JOBS
+from schemas.topic_names import CLOCK, JOBS, OUTCOMES
 from tests.integration.delay_lab import DelayLab
 from tests.unit.builders import uid
 
@@ -120,3 +121,22 @@ def test_a_clock_topic_that_does_not_tell_kafkas_time_ends_the_process_with_a_wo
     forwarder = lab.start(wait=False)
     assert forwarder.process.wait(30) not in (0, 1)
     assert "LogAppendTime" in forwarder.log()
+
+
+def test_a_record_goes_to_the_topic_of_ours_that_it_names_and_nowhere_else(lab: DelayLab) -> None:
+    """What a newer version wrote comes back to its topic and partition; other people's topics aren't ours."""
+    lab.start()
+    due_ms = time.time_ns() // 1_000_000 + 300
+    places = {topic: partition % 4 for partition, topic in enumerate(FORWARDED)}
+    for topic, partition in places.items():
+        headers: list[Header] = [("due-at", b"%d" % due_ms), ("forward-to", topic.encode()), ("x", b"1")]
+        lab.send("dispatch.delay.100ms", b"k", topic.encode(), headers, partition=partition)
+    elsewhere: list[Header] = [("due-at", b"%d" % due_ms), ("forward-to", b"payments")]
+    lab.send("dispatch.delay.100ms", b"k", b"elsewhere", elsewhere, partition=0)
+    lab.flush()
+    (letter,) = lab.dead(1)
+    assert letter[1] == b"elsewhere" and letter[2]["reason"] == b"forward_to_unreadable"
+    assert letter[2]["kafka_dlt-original-topic"] == lab.topic("dispatch.delay.100ms").encode()
+    for topic in places:
+        found = lab.all_of(topic, 2 if topic == OUTCOMES else 1, 5.0)
+        assert [(key, told["x"]) for key, value, told in found if value == topic.encode()] == [(b"k", b"1")]

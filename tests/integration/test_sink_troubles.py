@@ -10,9 +10,13 @@ from pathlib import Path
 import psycopg
 
 from schemas.codec import encode_job, encode_outcome
+from schemas.delayed import UNKNOWN_SINCE, WAITS_IN
 from settings import Settings
 from sinks.outcomes import run_sink
 from tests.integration.sink_lab import PARTITIONS, Lab, is_ready, is_waiting, until
+
+AN_HOUR_AGO = (UNKNOWN_SINCE, b"1")
+"""A record that came back from the delays for an hour."""
 
 
 def test_foreign_bytes_die_with_their_bytes_and_hold_nothing_up(lab: Lab) -> None:
@@ -22,7 +26,8 @@ def test_foreign_bytes_die_with_their_bytes_and_hold_nothing_up(lab: Lab) -> Non
     strange.append(encode_job(lab.job(event)))
     strange.append(encode_outcome(lab.outcome(event))[:-1])
     places = [
-        lab.send_bytes(value, partition=1, key=b"k", headers=[("traceparent", b"00-a")]) for value in strange
+        lab.send_bytes(value, partition=1, key=b"k", headers=[("traceparent", b"00-a"), AN_HOUR_AGO])
+        for value in strange
     ]
     lab.send(lab.outcome(event), partition=1)
     with lab.sink():
@@ -43,6 +48,32 @@ def test_foreign_bytes_die_with_their_bytes_and_hold_nothing_up(lab: Lab) -> Non
         assert headers["kafka_dlt-original-partition"] == str(partition).encode()
         assert headers["traceparent"] == b"00-a"
     assert letters == {}
+
+
+def test_an_outcome_of_an_unknown_schema_waits_for_a_sink_that_knows_it_and_holds_nothing_up(
+    lab: Lab, said: Path
+) -> None:
+    """It leads back into its partition; until it can be put there, the offset waits."""
+    event, value = lab.event(), b"\xc3\x01" + b"12345678" + b"an outcome of tomorrow"
+    partition, offset = lab.send_bytes(value, partition=1, key=b"k", headers=[("traceparent", b"00-a")])
+    lab.send(lab.outcome(event), partition=1)
+    waiting = lab.settings.topic(WAITS_IN)
+    with lab.sink():
+        until(lambda: is_waiting(said, "unknown schema"), "the sink waits for the delay topic", 60)
+        assert lab.offsets()[1] == 0
+        lab.create(waiting, PARTITIONS)
+        try:
+            lab.until_caught_up(90)
+            (record,) = lab.records(waiting)
+        finally:
+            lab.delete(waiting)
+    assert lab.row(event)["status"] == "done"
+    assert lab.dead_letters() == []
+    assert (record.partition(), record.key(), record.value()) == (partition, b"k", value)
+    headers = dict(record.headers() or [])
+    assert headers["forward-to"] == b"dispatch.outcomes" and headers["traceparent"] == b"00-a"
+    assert int(headers["due-at"]) - int(headers["unknown-since"]) == 60_000
+    assert offset == 0
 
 
 def test_what_postgres_refuses_dies_alone(lab: Lab) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from schemas.codec import decode_outcome, encode_command, encode_job
 from schemas.dead import Header
+from schemas.delayed import goes_to
 from schemas.records import Command, EventRef, Job, Outcome
 from schemas.topic_names import CONTROL, DEAD, DELAY, JOBS, OUTCOMES
 from streams.agenda import Clocks
@@ -205,7 +206,9 @@ class World:
         due = [(at, item) for at, item in self.delayed if at <= self.now_ms]
         self.delayed = [(at, item) for at, item in self.delayed if at > self.now_ms]
         for _, (key, value, _, headers) in sorted(due, key=lambda one: one[0]):
-            self.append(JOBS, key, value, headers or ())
+            to = goes_to(headers or ())
+            assert to in (JOBS, CONTROL), "this world has no other topics"
+            self.append(to, key, value, headers or ())
 
     def recovered(self) -> dict[bytes, ContactJobs]:
         """What recovery reads from the changelog."""

@@ -13,8 +13,8 @@ import pytest
 from db.publisher import TOO_LARGE
 from ops.reasons import REASONS, STATES, STEPS, WARNINGS, as_markdown, reason
 from schemas.errors import Undecodable
-from sinks.outcomes import _REASONS as SINK_REASONS
-from streams.delays.plan import NO_DUE_TIME
+from sinks.reading import REASONS as SINK_REASONS
+from streams.delays.plan import NO_DUE_TIME, NO_WAY
 from streams.delays.plan import TOO_LARGE as TOO_LARGE_TO_DELAY
 from streams.eligibility import Veto
 from streams.handlers.answers import NO_REASON
@@ -106,7 +106,7 @@ def test_every_code_of_the_executor_is_in_the_catalogue() -> None:
     found = codes_of_jobs()
     assert {"worker_lost", "session_not_working", "unknown_kind", "no_key", "handler_failed"} <= found
     assert found - REASONS.keys() == set()
-    assert {NO_DUE_TIME, TOO_LARGE_TO_DELAY, NO_REASON} <= REASONS.keys()
+    assert {NO_DUE_TIME, NO_WAY, TOO_LARGE_TO_DELAY, NO_REASON} <= REASONS.keys()
 
 
 def test_every_step_of_a_job_is_in_the_catalogue() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas.delayed import FORWARD_TO, FORWARDED
 from schemas.topic_names import DEAD, JOBS, OUTCOMES
 from streams.delays.forwarder import BATCH_RECORDS
 from streams.delays.queues import MOST_RECORDS
@@ -169,6 +170,43 @@ def test_a_record_without_a_due_time_dies_at_once_and_stops_nobody(
     assert dict(letter.headers)["reason"] == b"due_at_unreadable"
     assert len(world.arrived(OUTCOMES)) == 1
     world.run(HOUR)
+    check(world, due)
+    assert (member.tally.dead, member.tally.due) == (1, 1)
+
+
+@pytest.mark.parametrize("to", FORWARDED)
+def test_a_record_goes_where_it_says_when_it_is_due_and_keeps_its_partition(to: str) -> None:
+    world = World()
+    member = world.join()
+    due_ms = T0 + 61_500
+    world.append("dispatch.delay.1m", 1, b"k", b"v", [(DUE_AT, b"%d" % due_ms), (FORWARD_TO, to.encode())])
+    world.run(61_400)
+    assert not world.arrived(to)
+    world.run(SHORTEST + CYCLE + 100)
+    (record,) = world.arrived(to)
+    assert (record.partition, record.key, record.value) == (1, b"k", b"v")
+    assert 0 <= record.timestamp - due_ms <= SHORTEST + CYCLE
+    assert (member.tally.due, member.tally.dead) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [[b"event_log"], [b""], [None], [b"\xff"], [b"dispatch.dead"], [b"dispatch.delay.1d"],
+     [b"dispatch.jobs", b"dispatch.control"]],
+)  # fmt: skip
+def test_a_record_that_names_no_topic_of_ours_that_is_read_dies_and_stops_nobody(
+    named: list[bytes | None],
+) -> None:
+    world = World()
+    member = world.join()
+    headers = [(DUE_AT, b"%d" % (T0 + 100)), *((FORWARD_TO, one) for one in named)]
+    world.append("dispatch.delay.100ms", 0, b"k", b"bad", headers)
+    due = {"good": world.delay("good", 150)}
+    world.run(1_000)
+    (letter,) = world.arrived(DEAD)
+    assert (letter.key, letter.value) == (b"k", b"bad")
+    assert dict(letter.headers)["reason"] == b"forward_to_unreadable"
+    assert len(world.arrived(OUTCOMES)) == 1
     check(world, due)
     assert (member.tally.dead, member.tally.due) == (1, 1)
 

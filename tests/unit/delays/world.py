@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from schemas.dead import Header
-from schemas.topic_names import DEAD, JOBS, OUTCOMES
+from schemas.delayed import FORWARDED
+from schemas.topic_names import DEAD, JOBS
 from streams.delays.forwarder import IDLE_S, Forwarder, Refused, SessionOver, Undone
 from streams.delays.lateness import Tally
 from streams.delays.plan import Trouble
@@ -219,7 +220,7 @@ class Member:
             raise Undone("aborted") if fault == "abort" else SessionOver("lost")
         assert offsets.keys() <= self._owned, "offsets of partitions that aren't ours"
         for send in sends:
-            assert send.topic in (*DELAY_TOPICS, JOBS, DEAD, OUTCOMES)
+            assert send.topic in (*DELAY_TOPICS, *FORWARDED, DEAD)
             world.append(send.topic, send.partition, send.key, send.value, send.headers)
         for place in touched:
             world.logs[place].append(None)
