@@ -127,6 +127,11 @@ JOB_REASONS: Final[Mapping[str, Reason]] = {
         "The record came to a delay topic without a readable header `due-at`.",
         "Requeue the dead letter: the job then runs at once.",
     ),
+    "forward_to_unreadable": Reason(
+        "delayed to nowhere",
+        "The record's header `forward-to` names no topic that delays lead to.",
+        "Requeue the dead letter: it goes back to the topic it is meant for.",
+    ),
     "too_large_to_delay": Reason(
         "too large for the next topic",
         "The record is larger than the next topic's max.message.bytes.",
