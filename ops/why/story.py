@@ -81,5 +81,9 @@ def _now(evidence: Evidence, now_ms: int, reap_ms: int) -> list[Now]:
             for window in live.contact.windows
             if id(window) not in shown
         ]
-    last = {row.job_id: row.outcome for row in evidence.trace if row.event_id is None and row.seq}
+    last = {
+        row.job_id: row.outcome
+        for row in evidence.trace
+        if row.event_id is None and row.seq and not (row.facts or {}).get("of_another_contact")
+    }
     return told + [job_now(job, now_ms, last.get(job.id)) for job in evidence.jobs]

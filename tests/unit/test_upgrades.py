@@ -9,13 +9,13 @@ import pytest
 
 from schemas import codec
 from schemas.codec import decode_event, encode_command, encode_event
-from schemas.delayed import EVERY_MS, FOR_MS, FORWARD_TO, UNKNOWN_SINCE, WAITS_IN, goes_to
+from schemas.delayed import EVERY_MS, FOR_MS, FORWARD_TO, LARGEST, UNKNOWN_SINCE, WAITS_IN, goes_to
 from schemas.errors import UnknownSchema
 from schemas.records import Command
 from schemas.topic_names import CONTROL, DEAD, GROUP_LINKS, OUTCOMES, SOURCE
 from streams import events, job_intake
 from streams.windows import WindowRule
-from tests.unit.builders import event, row, uid
+from tests.unit.builders import event, row, row_bytes, uid
 from tests.unit.job_worlds import START_MS, job_of
 from tests.unit.job_worlds import World as Jobs
 from tests.unit.living import publish, work
@@ -141,6 +141,29 @@ def test_an_upgrade_within_its_window_leaves_it_in_its_window(upgrade: Callable[
     asyncio.run(scenario())
     (job,) = world.jobs()
     assert [one.event_id for one in job.events] == [uid("e0"), uid("e1")]
+
+
+@pytest.mark.parametrize("kind", ["unknown schema", "wrong key"])
+def test_what_has_no_room_for_another_header_is_dead_at_once(kind: str) -> None:
+    """Sent again, the topic would refuse it, and every worker that reads it would end."""
+    world = World()
+    large = "x" * LARGEST
+    value = of_tomorrow(encode_event(row(metadata=large))) if kind == "unknown schema" else b""
+    value = value or row_bytes(metadata=large)
+    world.log.append(Record(b"wrong", value, 0, world.now_ms))
+
+    async def scenario() -> None:
+        worker = Worker(world)
+        await worker.collect(1)
+        await asyncio.sleep(0)
+        assert worker.collector.counts.dead == worker.collector.counts.accounted == 1
+
+    asyncio.run(scenario())
+    (letter,) = world.durable[DEAD]
+    assert letter[:2] == (b"wrong", value)
+    reason = dict(letter[3] or ())["reason"]
+    assert reason == (b"unknown_schema" if kind == "unknown schema" else b"record_too_large")
+    assert not {SOURCE, WAITS_IN} & world.durable.keys()
 
 
 def test_one_with_a_commit_time_keeps_it_and_has_one() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from ops.moments import clock, local
-from ops.why.evidence import AlertRow, Evidence, OrderRow
+from ops.why.evidence import AlertRow, Evidence, OrderRow, SettledRow
 from ops.why.step import Step
 from tests.unit.builders import uid
 from tests.unit.test_why import E1, E2, JOB, after, job, ms, told, trace
@@ -107,6 +107,13 @@ def test_a_replays_number_is_told() -> None:
     assert "replay 7" in transition(9, "pending", "requeued", {}, replay=7, stage="control").details
 
 
+def test_a_run_under_another_contacts_id_says_so() -> None:
+    """Two workers took one hand-made id for events of two contacts: the sink has marked the second's."""
+    step = transition(1, "running", None, {"attempts": 1, "of_another_contact": True}, contact_id=OTHER)
+    assert step.title == "attempt 1 begins"
+    assert any("another contact's id" in line and OTHER in line for line in step.details)
+
+
 def test_events_that_move_to_another_job_are_told_together() -> None:
     rows = [
         trace(E1), trace(E2),
@@ -137,6 +144,24 @@ def test_orders_and_alerts_stand_where_they_happened() -> None:
         ["told 3 times so far", "open: `rajada alerts`, i1"],
         ["acknowledged, not resolved yet"],
         [f"resolved at {clock(after(14).astimezone())}"],
+    ]
+
+
+def test_who_requeued_or_dropped_a_letter_stands_where_it_happened() -> None:
+    settled = [
+        SettledRow(after(9), "dropped", JOB, 0, "ana@ops", "test data", "dispatch.dead/3/17"),
+        SettledRow(after(10), "requeued", JOB, 1_790_000_000_000, None, None, "dispatch.dead/3/17"),
+        SettledRow(after(11), "lost", JOB, 0, "x", None, "dispatch.dead/3/18"),
+    ]
+    steps = told(Evidence(JOB, ["job"], jobs=[job()], settled=settled)).steps
+    assert [(step.what, step.title, step.level) for step in steps] == [
+        ("settled", "its dead letter is dropped: nobody will be answered for it", "stop"),
+        ("settled", "its dead letter is requeued", "info"),
+        ("settled", "its dead letter is lost", "info"),
+    ]
+    assert [step.details for step in steps[:2]] == [
+        ["by ana@ops", "test data", "dispatch.dead/3/17"],
+        ["by nobody named, run 1790000000000", "dispatch.dead/3/17"],
     ]
 
 
