@@ -87,6 +87,11 @@ def _said(row: TraceRow, name: str, facts: Mapping[str, object]) -> list[str]:
         told.append(f"the provider's message: {facts['provider_message_id']}")
     if facts.get("by"):
         told.append(f"by {facts['by']}")
+    if facts.get("of_another_contact") is True:
+        told.append(
+            "of a contact whose hand-made event has another contact's id: the job's row is that one's, and "
+            f"says nothing of this one ({row.contact_id})"
+        )
     if row.status in ("dead", "held") or name == "vetoed":
         advice = reason(row.outcome or "").advice
         told += [f"→ {advice}"] if advice else []
