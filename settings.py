@@ -8,9 +8,10 @@ everything else has the prefix `RAJADA_`.
 from __future__ import annotations
 
 import math
+import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -95,6 +96,20 @@ def _token(value: object) -> object:
     if not token.isascii() or any(letter <= " " or letter == "\x7f" for letter in token):
         raise ValueError("it holds blanks or characters that no header may have")
     return token or None
+
+
+def _secret_keys(value: object) -> object:
+    """Keys of `rajada whatsapp key`, with commas between them; blank means unset."""
+    if not isinstance(value, str):
+        return value
+    keys = [key.strip() for key in value.split(",") if key.strip()]
+    if not all(_SECRET_KEY.fullmatch(key) for key in keys):
+        raise ValueError("it must hold keys as `rajada whatsapp key` makes them, with commas between them")
+    return ",".join(keys) or None
+
+
+_SECRET_KEY: Final = re.compile(r"[A-Za-z0-9_-]{43}=")
+"""32 bytes in base64, the characters of URLs."""
 
 
 class Settings(BaseSettings):
@@ -240,6 +255,8 @@ class Settings(BaseSettings):
         default=None, validation_alias="WHATSAPP_ACCESS_TOKEN"
     )
     """The access token of that number."""
+    secret_keys: Annotated[SecretStr | None, BeforeValidator(_secret_keys)] = None
+    """Keys that seal the access tokens of organizations: the first one seals, all of them open."""
     whatsapp_rate_per_s: float = Field(default=80.0, gt=0)
     """Messages a second of one number, all workers together."""
     whatsapp_connect_timeout_s: float = Field(default=5.0, gt=0, le=600)
@@ -375,6 +392,10 @@ class Settings(BaseSettings):
                 "with `rajada up`."
             )
         return self.database_url
+
+    def secret_key_list(self) -> list[str]:
+        """The keys that seal secrets, the one that seals first; empty when none is set."""
+        return self.secret_keys.get_secret_value().split(",") if self.secret_keys is not None else []
 
     def topic(self, name: str) -> str:
         """The full name of a topic, group or changelog in this installation."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from pydantic import SecretStr
+
 from ops.embedded.folder import find_folder
 from ops.errors import NotRunning
 from ops.supervision.run_file import RunFile, read_run_file
@@ -14,6 +16,16 @@ STAND_IN: Final = "engine"
 
 WEB: Final = "web"
 """The unit of the HTTP API."""
+
+WHATSAPP: Final = "whatsapp"
+"""The unit that stands in for the WhatsApp Cloud API under `rajada up --with-whatsapp`."""
+
+STAND_IN_NUMBER: Final = "1055"
+STAND_IN_TOKEN: Final = "stand-in"
+"""With which number the stand-in WhatsApp is spoken to."""
+
+WEB_PORT: Final = 8088
+"""Where `rajada web` listens by itself, unless RAJADA_WEB_PORT says another."""
 
 
 def running(settings: Settings) -> RunFile | None:
@@ -48,6 +60,31 @@ def stand_in_of(settings: Settings) -> str | None:
     run = running(settings)
     units = run.units if run is not None else ()
     return next((unit.listens for unit in units if unit.name == STAND_IN and unit.listens), None)
+
+
+def web_of(settings: Settings) -> str:
+    """Where the HTTP API is asked for: where one listens in the data folder, else as the settings say."""
+    run = running(settings)
+    units = run.units if run is not None else ()
+    host = "127.0.0.1" if settings.web_host == "0.0.0.0" else settings.web_host  # noqa: S104  # it is no bind
+    named = f"http://{f'[{host}]' if ':' in host else host}:{settings.web_port or WEB_PORT}"
+    return next((unit.listens for unit in units if unit.name == WEB and unit.listens), named)
+
+
+def whatsapp_settings(settings: Settings) -> Settings:
+    """The settings, with the stand-in WhatsApp where one runs in the data folder: workers know no other."""
+    run = running(settings)
+    units = run.units if run is not None else ()
+    url = next((unit.listens for unit in units if unit.name == WHATSAPP and unit.listens), None)
+    if url is None:
+        return settings
+    return settings.model_copy(
+        update={
+            "whatsapp_url": url,
+            "whatsapp_phone_number_id": STAND_IN_NUMBER,
+            "whatsapp_access_token": SecretStr(STAND_IN_TOKEN),
+        }
+    )
 
 
 def _message(settings: Settings, what: str, variable: str) -> str:

@@ -32,6 +32,7 @@ WORDS: Final[Mapping[str, str]] = {
     Event.RELEASE: "by a person, or since there is an engine by now",
     Event.REQUEUE: "its dead letter is requeued",
     "recover": "its row has said for too long that it runs, and nobody here knows it",
+    "settle": "a group link's message reached its person by another way (a reminder)",
 }
 """What each event means, by name."""
 

@@ -162,6 +162,9 @@ STEPS: Final[Mapping[str, Reason]] = {
         "taken up again",
         "Its row said for 10 minutes that it runs, and no worker knew it: it is in its lane.",
     ),
+    "settled": Reason(
+        "settled", "Its message reached the person by another way, such as a reminder: it counts as sent."
+    ),
     "requeued": Reason("requeued", "A dead job was taken up again, with no attempt spent."),
     "handed_back": Reason(
         "handed back", "The worker stopped gracefully before the answer came: the attempt is given back."

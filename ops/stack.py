@@ -13,6 +13,7 @@ from ops.embedded.postgres import EmbeddedPostgres
 from ops.endpoints import STAND_IN, WEB
 from ops.errors import Unreachable
 from ops.given import check_kafka, check_postgres, shown, whose_tables
+from ops.sealed import seal_what_is_plain
 from ops.supervision.units import Program, ServerUnit, Step, Unit
 from settings import Settings
 
@@ -111,6 +112,7 @@ class Stack:
                 "migrations. `rajada migrate --dry-run` shows them, `rajada migrate` asks and applies them."
             )
         applied = migrate(self.database_url, crm=crm)
+        seal_what_is_plain(self.database_url, self._settings)
         return f"{len(applied)} applied" if applied else "up to date"
 
     def _topics(self) -> str:

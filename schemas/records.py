@@ -91,7 +91,9 @@ class Outcome(Struct, frozen=True, gc=False, kw_only=True):
     """JSON object, as text: what the job's handler gave back, such as a provider's message id."""
 
 
-Action = Literal["cancel", "run_now", "hold", "release", "requeue", "pause", "resume", "recover", "forget"]
+Action = Literal[
+    "cancel", "run_now", "hold", "release", "requeue", "pause", "resume", "recover", "forget", "settle"
+]
 """What a command orders (spec/jobs.md, "States")."""
 
 
@@ -107,10 +109,11 @@ class Command(Struct, frozen=True, gc=False, kw_only=True):
     job_id: str | None = None
     """None for `pause`, `resume` and `forget`."""
     reason: str | None = None
+    """Why; of `settle` the provider's message id."""
     issued_by: str | None = None
     replay: int = 0
     """`requeue`: the number of its run."""
     job: bytes | None = None
-    """`requeue`: the value of the job's record as it was."""
+    """`requeue`, `recover`, `settle`: the value of the job's record, as it was or as its row tells."""
     replays: int = 0
     """`requeue`: how often it was replayed, this time included (counts towards parking)."""

@@ -22,7 +22,7 @@ from db.queries import load
 from kafka_access import kafka_client
 from schemas.topic_names import CONTROL
 from settings import Settings
-from sinks.group_link_rows import StuckRow, recovery_of
+from sinks.group_link_rows import QueueRow, recovery_of
 from sinks.offsets import Database
 
 log = structlog.get_logger(__name__)
@@ -85,7 +85,7 @@ class GroupLinkCare:
         try:
             values = {"stuck_s": self._settings.group_links_stuck_s, "page": STUCK_PAGE}
             rows = database.execute(load("group_links_stuck"), values).fetchall()
-            stuck = [StuckRow(*row) for row in rows]
+            stuck = [QueueRow(*row) for row in rows]
             if stuck:
                 self._ask(stuck)
                 log.warning("group_links_stuck", rows=len(stuck))
@@ -122,7 +122,7 @@ class GroupLinkCare:
             log.info("group_links_removed", rows=removed)
         return removed
 
-    def _ask(self, stuck: list[StuckRow]) -> None:
+    def _ask(self, stuck: list[QueueRow]) -> None:
         """Returns when all commands are durable. Raises KafkaException."""
         producer = self._connected()
         failed: list[KafkaError] = []

@@ -19,8 +19,12 @@ RECOVERIES: Final = UUID("7b0e8a54-9f06-5a38-8d6b-2f1f2d1e6c90")
 """Namespace of the ids of these commands: one that is given twice of one row is carried out once."""
 
 
-class StuckRow(Struct, frozen=True, gc=False):
-    """A row as `group_links_stuck.sql` gives it."""
+ENQUEUED_SEQ: Final = 2
+"""Of the outcome that an event's job is told with (`streams.group_links`)."""
+
+
+class QueueRow(Struct, frozen=True, gc=False):
+    """A row as `group_links_stuck.sql` and `group_link_row.sql` give it."""
 
     id: str
     organization_id: str
@@ -40,7 +44,7 @@ class StuckRow(Struct, frozen=True, gc=False):
     seq: int
 
 
-def recovery_of(row: StuckRow, now_ms: int) -> tuple[bytes, bytes]:
+def recovery_of(row: QueueRow, now_ms: int) -> tuple[bytes, bytes]:
     """Key and value of the record of `dispatch.control`."""
     command = Command(
         id=str(uuid5(RECOVERIES, f"{row.id}:{row.replay}:{row.seq}")),
@@ -52,10 +56,38 @@ def recovery_of(row: StuckRow, now_ms: int) -> tuple[bytes, bytes]:
         issued_by="sink",
         job=encode_job(_job(row)),
     )
-    return f"{row.organization_id}:{row.phone}".encode(), encode_command(command)
+    return _key(row), encode_command(command)
 
 
-def _job(row: StuckRow) -> Job:
+def settlement_of(row: QueueRow, message_id: str, order_id: str, by: str, now_ms: int) -> tuple[bytes, bytes]:
+    """Key and value of the order to end a group link whose message has reached the person by another way.
+
+    Args:
+        row: as it stands.
+        message_id: the provider's, of that other message.
+        order_id: UUID of the order; the same again is carried out once.
+        by: who orders it; no secret.
+        now_ms: Unix ms.
+    """
+    command = Command(
+        id=order_id,
+        at_ms=now_ms,
+        action="settle",
+        organization_id=row.organization_id,
+        job_id=row.id,
+        reason=message_id,
+        issued_by=by,
+        # the outcome of the event that asked for it may not be in the row yet
+        job=encode_job(msgspec.structs.replace(_job(row), seq=max(row.seq, ENQUEUED_SEQ))),
+    )
+    return _key(row), encode_command(command)
+
+
+def _key(row: QueueRow) -> bytes:
+    return f"{row.organization_id}:{row.phone}".encode()
+
+
+def _job(row: QueueRow) -> Job:
     payload = {
         "enrolment_id": row.enrolment_id,
         "flow": row.flow,

@@ -23,8 +23,9 @@ EVENTS = {
     "release": Event.RELEASE,
     "requeue": Event.REQUEUE,
     "recover": Event.RECOVER,
+    "settle": Event.SETTLE,
 }
-_WITH_A_JOB = frozenset({"requeue", "recover"})
+_WITH_A_JOB = frozenset({"requeue", "recover", "settle"})
 BY_HAND = "by hand"
 """Why a person holds a job, whatever their reason: it is no code of a hold that ends by itself."""
 URGENT = 0
@@ -92,6 +93,8 @@ def carry_out(
         return False  # it is known here: its row will say so
     if refusal is None and command.action in _WITH_A_JOB:
         refusal = _unreadable(command)
+    if refusal is None and event is Event.SETTLE and _job_of(command).kind != GROUP_LINK:
+        refusal = "only a group link can reach its person by another way"
     if refusal is None and event is Event.REQUEUE and head is not None and command.replay <= head.replay:
         refusal = "it was requeued by this run, or by a later one, before"
     if refusal is None and event is Event.RECOVER and command.at_ms < now_ms - KEPT_MS:
@@ -111,6 +114,8 @@ def carry_out(
         tell(head, head.whole(), now_ms, "requeued", facts=facts, stage=CONTROL_STAGE)
     elif event is Event.RECOVER:
         _recover(jobs, head, command, rules, now_ms, facts)
+    elif event is Event.SETTLE:
+        _settle(jobs, head, command, now_ms, facts)
     elif head.state is State.AWAITED:
         head.cancel = reason if event is Event.CANCEL else head.cancel
         head.hold = reason if event is Event.HOLD else None if event is Event.RELEASE else head.hold
@@ -199,10 +204,30 @@ def _recover(
         tell(head, head.whole(), now_ms, "recovered", facts=facts, stage=CONTROL_STAGE)
 
 
+def _settle(
+    jobs: ContactJobs, head: Head, command: Command, now_ms: int, facts: dict[str, str | None]
+) -> None:
+    """End a group link whose message has reached the person by another way (spec/group_link.md).
+
+    Its record may still wait in the delay topics: the head stays as long as one that ended when that is due.
+    """
+    if not head.job:
+        job = _seat(jobs, head, command)
+        head.replay, head.seq = max(head.replay, job.replay), max(head.seq, job.seq)
+        head.attempt, head.run_after_ms = job.attempt, max(head.run_after_ms, job.run_after_ms)
+    result = {"provider_message_id": command.reason} if command.reason else None
+    end(Event.SETTLE, head, State.DONE, "settled", now_ms, facts=facts, result=result, stage=CONTROL_STAGE)
+    head.ended_ms = max(now_ms, head.run_after_ms)
+
+
 def _seat(jobs: ContactJobs, head: Head, command: Command) -> Job:
     """Put the job that a command carries into its head."""
-    assert command.job is not None, "a command without a readable job was refused"
-    job = read_job(command.job)
+    job = _job_of(command)
     replays = ("replays", str(command.replays).encode())
-    jobs.seat(head, job, command.job, Origin(CONTROL, -1, -1, command.at_ms, [replays]))
+    jobs.seat(head, job, command.job or b"", Origin(CONTROL, -1, -1, command.at_ms, [replays]))
     return job
+
+
+def _job_of(command: Command) -> Job:
+    assert command.job is not None, "a command without a readable job was refused"
+    return read_job(command.job)

@@ -48,6 +48,8 @@ class Event(StrEnum):
     REQUEUE = "requeue"
     RECOVER = "recover"
     """Its row says that it runs, and has said so for too long: does anybody know it here?"""
+    SETTLE = "settle"
+    """A group link whose message has reached the person by another way: there is nothing left to send."""
 
 
 Targets = tuple[State, ...]
@@ -112,6 +114,16 @@ TABLE: Final[dict[Event, dict[State | None, Targets]]] = {
     Event.RECOVER: {
         None: (State.HELD, State.WAITING, State.DEAD),
         State.AWAITED: (State.HELD, State.WAITING, State.DEAD, State.FAILED),
+    },
+    # not of a running one: what becomes of that is told by its own answer
+    Event.SETTLE: {
+        None: (State.DONE,),
+        State.AWAITED: (State.DONE,),
+        State.UNVERIFIED: (State.DONE,),
+        State.WAITING: (State.DONE,),
+        State.DELAYED: (State.DONE,),
+        State.HELD: (State.DONE,),
+        State.DEAD: (State.DONE,),
     },
 }
 """Event → state it is met in (None: no head) → states it may lead to."""

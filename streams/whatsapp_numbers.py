@@ -10,10 +10,10 @@ from uuid import UUID
 
 import psycopg
 import structlog
-from pydantic import SecretStr
 
 from db.pool import AsyncPool
 from db.queries import load
+from db.sealing import SealedElsewhere, Seals
 from settings import RajadaError, Settings
 from streams.handlers.whatsapp import Number
 
@@ -26,6 +26,10 @@ MOST_CACHED: Final = 10_000
 
 class NumbersUnknown(RajadaError):
     """Whether an organization has a number of its own can't be read now: try again when Postgres is there."""
+
+
+class NumberSealed(RajadaError):
+    """The organization has a number of its own, and this process has no key for its access token."""
 
 
 class Numbers:
@@ -43,12 +47,14 @@ class Numbers:
         self._pool = pool
         self._monotonic = monotonic
         self._default = default_number(settings)
+        self._seals = Seals.of(settings)
         self._known: dict[str, tuple[float, Number | None]] = {}
 
     async def of(self, organization_id: str, *, fresh: bool = False) -> Number | None:
-        """The number of an organization (a UUID); None: there is none. Raises NumbersUnknown.
+        """The number of an organization (a UUID); None: there is none.
 
-        `fresh`: as it is now, since the one that was known is no good.
+        `fresh`: as it is now, since the one that was known is no good. Raises NumbersUnknown, NumberSealed:
+        whoever has a number of their own must not be written to from another one.
         """
         held = self._known.get(organization_id)
         if held is not None and held[0] > self._monotonic() and not fresh:
@@ -74,7 +80,13 @@ class Numbers:
         async with self._pool.connection() as connection:
             values = {"organization_id": UUID(organization_id)}
             row = await (await connection.execute(load("whatsapp_number"), values)).fetchone()
-        return Number(str(row[0]), SecretStr(str(row[1]))) if row is not None else None
+        if row is None:
+            return None
+        try:
+            return Number(str(row[0]), self._seals.open(str(row[1])))
+        except SealedElsewhere as error:
+            log.error("whatsapp_number_sealed", organization_id=organization_id, why=str(error))
+            raise NumberSealed(f"Its access token can't be opened. {error}") from None
 
 
 def default_number(settings: Settings) -> Number | None:

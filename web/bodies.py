@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    Strict,
     StringConstraints,
     WithJsonSchema,
 )
@@ -75,10 +76,8 @@ class _Body(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
-class ReminderBody(_Body):
-    """A template to be sent at once."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [_MESSAGE]})
+class _MessageBody(_Body):
+    """What is sent to whom."""
 
     flow: Literal["personal", "business"] = Field(description="In which flow the student enrolled.")
     organization_id: UUID = Field(description="That of the token.")
@@ -90,7 +89,19 @@ class ReminderBody(_Body):
     template_language: TemplateLanguage
 
 
-class GroupLinkBody(ReminderBody):
+class ReminderBody(_MessageBody):
+    """A template to be sent at once."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{**_MESSAGE, "settleJob": False}]})
+
+    settle_job: Annotated[bool, Strict()] = Field(
+        default=False,
+        description="True: once it is sent, the enrolment's job counts as sent with this message. It is not "
+        "sent any more, and its row gets the message's id.",
+    )
+
+
+class GroupLinkBody(_MessageBody):
     """A template to be sent when it is time, surely."""
 
     model_config = ConfigDict(
@@ -146,9 +157,16 @@ class Accepted(_Answer):
 class Reminded(_Answer):
     """The provider has taken the template."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"providerMessageId": "wamid.HBgNNTUxMTk4OA"}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"providerMessageId": "wamid.HBgNNTUxMTk4OA", "jobSettled": None}]}
+    )
 
     provider_message_id: str
+    job_settled: bool | None = Field(
+        default=None,
+        description="Null unless `settleJob` was asked for. True: the order stands, the row follows it in a "
+        "moment. False: it could not be written, so the job is as it was.",
+    )
 
 
 class JobView(_Answer):

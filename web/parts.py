@@ -15,6 +15,7 @@ from streams.handlers.whatsapp import WhatsApp
 from streams.whatsapp_numbers import Numbers
 from web.callers import Callers, Rates
 from web.counts import Counts
+from web.orders import Orders
 
 LOOK_WITHIN_S: Final = 3.0
 _NOBODY: Final = "0" * 16
@@ -43,6 +44,7 @@ class Parts:
         self.numbers = Numbers(self.pool, settings)
         self.callers = Callers(self.pool)
         self.rates = Rates(settings.web_rate_per_s)
+        self.orders = Orders(settings)
         self.counts = Counts()
         self.waits_for: str | None = "it is just starting"
         """Why it can't do its work now; None: it can."""
@@ -54,6 +56,7 @@ class Parts:
     async def close(self) -> None:
         """Close connections."""
         await self._http.close()
+        await self.orders.close()
         await self.pool.close()
 
     async def look(self) -> None:

@@ -11,9 +11,10 @@ from fastapi.security import HTTPBearer
 
 from db.group_links import enqueue_group_link
 from db.queries import load
+from sinks.group_link_rows import QueueRow
 from streams.handlers.group_link_template import template
-from streams.handlers.whatsapp_replies import NotSent, Sent
-from streams.whatsapp_numbers import NumbersUnknown
+from streams.handlers.whatsapp_replies import NotSent
+from streams.whatsapp_numbers import NumberSealed, NumbersUnknown
 from web.bodies import Accepted, GroupLinkBody, JobView, Reminded, ReminderBody, Well
 from web.callers import Caller
 from web.errors import DATABASE_AWAY, Problem, Refused
@@ -72,11 +73,14 @@ async def enqueue(body: GroupLinkBody, caller: CallerOf, parts: PartsOf) -> Acce
     return Accepted(job_id=done.job_id, created=done.created, available_at=done.available_at)
 
 
-@asked.post("/sendreminder", responses=_errors(403, 409, 422, 502, 504), summary="Send a template at once")
+@asked.post(
+    "/sendreminder", responses=_errors(403, 404, 409, 422, 502, 504), summary="Send a template at once"
+)
 async def send_reminder(body: ReminderBody, caller: CallerOf, parts: PartsOf) -> Reminded:
     """Send the template now and answer with the provider's message id; the queue is not touched.
 
-    504 `unknown_outcome`: it may have been sent. Asking again sends again.
+    With `settleJob` the enrolment's job ends as sent with this message, once that is sent. 504
+    `unknown_outcome`: it may have been sent. Asking again sends again.
     """
     _same(caller, body.organization_id)
     message = template(
@@ -87,17 +91,49 @@ async def send_reminder(body: ReminderBody, caller: CallerOf, parts: PartsOf) ->
         number = await parts.numbers.of(str(body.organization_id))
     except NumbersUnknown:
         raise DATABASE_AWAY from None
+    except NumberSealed as error:
+        raise Refused(409, "no_credentials", str(error)) from None
     if number is None:
         raise Refused(
             409,
             "no_credentials",
             "The organization has no WhatsApp number to send with: `rajada whatsapp set`.",
         )
+    row = await _to_be_settled(body, parts) if body.settle_job else None
     sent = await parts.whatsapp.send(number, message, f"reminder:{uuid4()}")
-    if isinstance(sent, Sent):
-        parts.counts.reminders += 1
-        return Reminded(provider_message_id=sent.provider_message_id)
-    raise _not_sent(sent)
+    if isinstance(sent, NotSent):
+        raise _not_sent(sent)
+    parts.counts.reminders += 1
+    message_id = sent.provider_message_id
+    settled = None if row is None else await parts.orders.settle(row, message_id, caller.token_id)
+    return Reminded(provider_message_id=message_id, job_settled=settled)
+
+
+async def _to_be_settled(body: ReminderBody, parts: Parts) -> QueueRow:
+    """The row of the enrolment whose job a reminder shall end; whatever stands against it is told before
+    anything is sent."""
+    values = {"organization_id": body.organization_id, "enrolment_id": body.enrolment_id}
+    async with parts.pool.connection() as connection:
+        found = await (await connection.execute(load("group_link_row"), values)).fetchone()
+    if found is None:
+        raise Refused(404, "no_such_job", "The enrolment has no job to settle; nothing was sent.")
+    status, row = found[0], QueueRow(*found[1:])
+    if row.phone != body.phone:
+        wrong = [("phone", "is not the phone of the enrolment's job")]
+        raise Refused(422, "invalid", "The job to settle goes to another phone; nothing was sent.", wrong)
+    if status == "sent":
+        raise Refused(409, "job_is_sent", "The job is sent already; ask without settleJob to send again.")
+    if status == "processing":
+        raise Refused(
+            409, "job_is_being_sent", "The job is just being sent; look at it in a moment. Nothing was sent.",
+            headers={"Retry-After": "5"},
+        )  # fmt: skip
+    if not await parts.orders.can_be_given():
+        raise Refused(
+            503, "kafka_away", "Jobs can't be settled now, since Kafka can't be reached. Nothing was sent.",
+            headers={"Retry-After": "5"},
+        )  # fmt: skip
+    return row
 
 
 def _not_sent(sent: NotSent) -> Refused:

@@ -70,8 +70,10 @@ def migrate(
     from db.plan import plan
     from ops.endpoints import database_of
     from ops.given import shown, whose_tables
+    from ops.sealed import seal_what_is_plain
 
-    url = database_of(_begin())
+    settings = _begin()
+    url = database_of(settings)
     crm = whose_tables(url)
     steps, files = plan(url, crm=crm), pending(url, crm=crm)
     for step in steps:
@@ -91,6 +93,8 @@ def migrate(
     applied = apply(url, crm=crm)
     for name in applied:
         typer.echo(f"applied {name}")
+    if sealed := seal_what_is_plain(url, settings):
+        typer.echo(sealed)
     kind = "an existing CRM's database" if crm == "existing" else "our own tables"
     typer.echo(f"{shown(url)} is up to date ({kind}).")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated
 
 import typer
@@ -18,12 +19,15 @@ def web(
     `rajada tokens add` makes the tokens that it asks for; docs/group-links.md tells the rest.
     """
     from logs import configure_logging
-    from ops.endpoints import database_of
+    from ops.endpoints import bootstrap_of, database_of
+    from ops.errors import NotRunning
     from settings import get_settings
     from web.process import PORT, run_web
 
     settings = get_settings()
     configure_logging(settings)
+    with contextlib.suppress(NotRunning):  # it is needed for orders to jobs alone
+        settings = settings.model_copy(update={"kafka_bootstrap_servers": bootstrap_of(settings)})
     wanted = port if port is not None else settings.web_port
     run_web(
         database_of(settings),

@@ -65,21 +65,57 @@ def set_(
 ) -> None:
     """Set with which number an organization sends; asks for the access token (or reads it from stdin).
 
-    Group links that were held for want of it are released. Exit code 12 if there is no such organization.
+    It is stored sealed (RAJADA_SECRET_KEYS). Group links that were held for want of it are released. Exit
+    code 12 if there is no such organization.
     """
     import sys
 
+    from db.sealing import Seals
     from ops.endpoints import database_of
     from ops.group_links import desk
     from settings import get_settings
 
     settings = get_settings()
+    seals = Seals.of(settings)
+    seals.seal("")  # without a key nobody is asked for a secret
     asked = sys.stdin.isatty()
     token = typer.prompt("Access token", hide_input=True) if asked else sys.stdin.readline().strip()
     with desk.opened(database_of(settings)) as connection:
-        desk.set_number(connection, organization, phone_number_id, token)
+        desk.set_number(connection, seals, organization, phone_number_id, token)
         released = desk.release_all(connection, settings, organization, desk.WANTING)
     typer.echo(f"{organization} sends with {phone_number_id}; {released} group links were released.")
+
+
+@app.command("key")
+def key() -> None:
+    """Make a key for RAJADA_SECRET_KEYS and print it; nothing keeps it but you."""
+    from db.sealing import new_key
+
+    typer.echo(new_key())
+
+
+@app.command("reseal")
+def reseal() -> None:
+    """Seal all access tokens with the first of RAJADA_SECRET_KEYS, those in plain text too.
+
+    Exit code 10 if some were sealed with a key that isn't among them: these are left as they are.
+    """
+    from db.sealing import Seals
+    from ops.endpoints import database_of
+    from ops.group_links import desk
+    from settings import get_settings
+
+    settings = get_settings()
+    with desk.opened(database_of(settings)) as connection:
+        done, left = desk.reseal(connection, Seals.of(settings))
+    typer.echo(f"{done} access tokens were sealed anew.")
+    if left:
+        typer.echo(
+            f"{left} can't be opened: RAJADA_SECRET_KEYS lacks their key. Put it behind the others, or set "
+            "these numbers again with `rajada whatsapp set`.",
+            err=True,
+        )
+        raise typer.Exit(10)
 
 
 @app.command("ls")

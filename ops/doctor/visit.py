@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from db.replication import Connection
 from ops.doctor.engine import engine_findings
 from ops.doctor.findings import Check, Finding, examine, fail, skipped
+from ops.doctor.group_links import NAMES as GROUP_LINKS
+from ops.doctor.group_links import group_link_checks
 from ops.doctor.kafka import connect as connect_kafka
 from ops.doctor.kafka import kafka_checks
 from ops.doctor.machine import machine_findings
 from ops.doctor.pipeline import pipeline_checks
 from ops.doctor.postgres import connect as connect_postgres
 from ops.doctor.postgres import is_prepared, postgres_checks
+from ops.doctor.reconciler import NAMES as RECONCILER
+from ops.doctor.reconciler import reconciler_checks
 from ops.doctor.replication import replication_checks
 from ops.endpoints import bootstrap_of, database_of
 from ops.errors import OpsError
@@ -33,7 +38,7 @@ POSTGRES: Final = (
 )
 REPLICATION: Final = ("wal_level", "role", "free slots", "publication", "slot")
 ON_OUR_TABLES: Final = frozenset(
-    {"columns", "event log", "indexes", "other consumers", "publication", "slot"}
+    {"columns", "event log", "indexes", "other consumers", "publication", "slot", *GROUP_LINKS, *RECONCILER}
 )
 """Checks of a database that was migrated at least once."""
 START_KAFKA: Final = "start it, or correct KAFKA_BOOTSTRAP_SERVERS"
@@ -51,18 +56,26 @@ def visit(settings: Settings) -> list[Finding]:
         findings += examine("postgres", {"server": _away(error, START_POSTGRES)})
         findings += skipped("postgres", POSTGRES, "Postgres is away")
         findings += skipped("replication", REPLICATION, "Postgres is away")
-        return findings + _pipeline(settings, bootstrap, why_not, None)
+        findings += _pipeline(settings, bootstrap, why_not, None)
+        findings += skipped("group links", GROUP_LINKS, "Postgres is away")
+        return findings + skipped("reconciler", RECONCILER, "Postgres is away")
     with connection:
         ready = is_prepared(connection)
         for area, checks in (
             ("postgres", postgres_checks(connection, url, settings)),
             ("replication", replication_checks(connection, settings)),
         ):
-            made = {name: check for name, check in checks.items() if ready or name not in ON_OUR_TABLES}
-            findings += examine(area, made)
-            left = [name for name in checks if name not in made]
-            findings += skipped(area, left, "our tables are not there yet")
-        return findings + _pipeline(settings, bootstrap, why_not, connection if ready else None)
+            findings += _examined(area, checks, ready=ready)
+        findings += _pipeline(settings, bootstrap, why_not, connection if ready else None)
+        findings += _examined("group links", group_link_checks(connection, settings), ready=ready)
+        return findings + _examined("reconciler", reconciler_checks(connection, settings), ready=ready)
+
+
+def _examined(area: str, checks: Mapping[str, Check], *, ready: bool) -> list[Finding]:
+    """The checks of a database; without our tables those that need none."""
+    made = {name: check for name, check in checks.items() if ready or name not in ON_OUR_TABLES}
+    left = [name for name in checks if name not in made]
+    return examine(area, made) + skipped(area, left, "our tables are not there yet")
 
 
 def _kafka(settings: Settings) -> tuple[list[Finding], str, str]:

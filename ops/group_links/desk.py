@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 
 from db.queries import load
 from db.runs import Connection, connect
+from db.sealing import Seals, reseal_numbers
 from db.tokens import Token, new_token
 from ops.asking import asking
 from ops.dlq.desk import operator
@@ -112,8 +113,13 @@ def revoke_token(connection: Connection, token_id: str) -> None:
 # -- numbers
 
 
-def set_number(connection: Connection, organization: str, phone_number_id: str, token: str) -> None:
-    """Set with which number an organization sends; no message tells the secret. NotFound, WrongValue."""
+def set_number(
+    connection: Connection, seals: Seals, organization: str, phone_number_id: str, token: str
+) -> None:
+    """Set with which number an organization sends; no message tells the secret. It is stored sealed.
+
+    Raises NotFound, WrongValue, NoSecretKey.
+    """
     if not _NUMBER.fullmatch(phone_number_id):
         raise WrongValue(f"{phone_number_id!r} is no phone number id: it has digits alone.")
     if not _SECRET.fullmatch(token):
@@ -121,11 +127,16 @@ def set_number(connection: Connection, organization: str, phone_number_id: str, 
     values = {
         "organization_id": uuid_of(organization, "an organization"),
         "phone_number_id": phone_number_id,
-        "access_token": token,
+        "access_token": seals.seal(token),
         "set_by": operator(),
     }
     if connection.execute(load("whatsapp_number_set"), values).fetchone() is None:
         raise NotFound(f"There is no organization {organization}.")
+
+
+def reseal(connection: Connection, seals: Seals) -> tuple[int, int]:
+    """Seal all access tokens with the first key: how many were, how many no key opens. Raises NoSecretKey."""
+    return reseal_numbers(connection, seals)
 
 
 def numbers(connection: Connection) -> Sequence[tuple[object, ...]]:

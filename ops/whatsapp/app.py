@@ -46,6 +46,7 @@ class StandIn:
                 web.get("/taken", self._taken),
                 web.put("/scenarios/{name}", self._set_scenario),
                 web.post("/{version}/{number}/messages", self._message),
+                web.get("/{version}/{number}", self._number),
             ]
         )
         application.on_shutdown.append(self._stop)
@@ -97,7 +98,17 @@ class StandIn:
         await asyncio.sleep(scenario.delay_ms / 1_000)
         return await self._as_told(request, message, got, scenario)
 
+    async def _number(self, request: web.Request) -> web.Response:
+        """What `rajada doctor` asks: whether the token may use this number."""
+        return self._not_let_in(request) or as_json(200, {"id": request.match_info["number"]})
+
     def _refusal(self, request: web.Request) -> web.Response | None:
+        refused = self._not_let_in(request)
+        if refused is None and request.content_type != "application/json":
+            return _error(400, 100, "(#100) Content-Type must be application/json")
+        return refused
+
+    def _not_let_in(self, request: web.Request) -> web.Response | None:
         given = request.headers.get("Authorization", "")
         if not given.startswith("Bearer ") or (self.token is not None and given != f"Bearer {self.token}"):
             return _error(401, 190, "Invalid OAuth access token.")
@@ -105,8 +116,6 @@ class StandIn:
             return _error(404, 2500, "Unknown path components.")
         if not _NUMBER.fullmatch(request.match_info["number"]):
             return _error(400, 33, "Parameter value is not valid.")
-        if request.content_type != "application/json":
-            return _error(400, 100, "(#100) Content-Type must be application/json")
         return None
 
     async def _as_told(

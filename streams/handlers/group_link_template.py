@@ -20,7 +20,7 @@ from streams.handlers.answers import Answer, Dead, Done, Hold, Retry
 from streams.handlers.whatsapp import Number, Template, WhatsApp
 from streams.handlers.whatsapp_replies import UNKNOWN_OUTCOME, NotSent, Sent
 from streams.retry import heeding_ms
-from streams.whatsapp_numbers import NumbersUnknown
+from streams.whatsapp_numbers import NumberSealed, NumbersUnknown
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,10 @@ class NumbersOf(Protocol):
     """Where the numbers of organizations are known (`streams.whatsapp_numbers.Numbers`)."""
 
     async def of(self, organization_id: str, *, fresh: bool = False) -> Number | None:
-        """The number of an organization, `fresh`: as it is now; None: there is none. NumbersUnknown."""
+        """The number of an organization, `fresh`: as it is now; None: there is none.
+
+        Raises NumbersUnknown, NumberSealed.
+        """
 
 
 class _Payload(msgspec.Struct):
@@ -72,6 +75,8 @@ class GroupLinkTemplate:
             number = await self._numbers.of(job.organization_id)
         except NumbersUnknown as error:
             return Retry(f"credentials_unreadable: {error}", after_ms=UNREADABLE_WAIT_MS, spends=False)
+        except NumberSealed as error:
+            return Hold(f"{NO_CREDENTIALS}: {error}")
         except Exception as error:
             log.exception("handler_failed", kind=KIND, job_id=job.id, attempt=attempt)
             return Retry(f"internal_error: {type(error).__name__}")
@@ -90,7 +95,7 @@ class GroupLinkTemplate:
         """Send with the number that the organization has now, if it was given another one meanwhile."""
         try:
             number = await self._numbers.of(job.organization_id, fresh=True)
-        except NumbersUnknown:
+        except (NumbersUnknown, NumberSealed):
             return None
         if number is None or number == refused:
             return None

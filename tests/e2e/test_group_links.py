@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from db.sealing import new_key
 from ops.clinic import Connection
 from ops.whatsapp.scenario import Scenario
 from ops.whatsapp.serving import WhatsAppBeside
@@ -38,6 +39,9 @@ def test_the_way_of_a_group_link(
     spent = "+5511900000005"
     whatsapp.treat(Scenario(mode="error", code=1, status=500), spent)
     of.enrol(5, maxAttempts=2)
+    settled = of.enrol(7, delayMs=5_000)
+    reminder = of.client.post("/sendreminder", json=of.body(7, settled, {"settleJob": True})).json()
+    assert reminder["jobSettled"] is True
     slow = "+5511900000006"
     whatsapp.treat(Scenario(mode="error", code=130429, status=429, times=1), slow)
     of.enrol(6)
@@ -56,7 +60,12 @@ def test_the_way_of_a_group_link(
     until(lambda: of.alerts("job_dead") == [(2, "open")])
     of.becomes(slow, "sent")
     assert of.row(slow)[1] == 1, "a rate limit spends no attempt"
-    assert whatsapp.taken() == dict.fromkeys((sent, later, again, slow), 1)
+    of.becomes(settled, "sent")
+    assert of.row(settled)[1:3] == (0, reminder["providerMessageId"])
+    time.sleep(max(asked_at + 7.0 - time.time(), 0))
+    assert whatsapp.taken() == dict.fromkeys((sent, later, again, slow, settled), 1), (
+        "the job is sent no more"
+    )
     told = of.client.get(f"/jobs/{of.jobs[sent]}").json()
     assert (told["status"], told["providerMessageId"]) == ("sent", message_id)
     dead = of.processes.rajada("dlq", "ls", "--json").stdout
@@ -68,7 +77,7 @@ def test_the_way_of_a_group_link(
 def test_without_credentials_links_are_held_with_one_alert_and_go_when_there_are_some(
     processes: MakeProcesses, connection: Connection, whatsapp: WhatsAppBeside
 ) -> None:
-    of = school(processes, connection, whatsapp, WHATSAPP_ACCESS_TOKEN="")
+    of = school(processes, connection, whatsapp, WHATSAPP_ACCESS_TOKEN="", RAJADA_SECRET_KEYS=new_key())
     phones = [of.enrol(number) for number in range(3)]
     for phone in phones:
         of.becomes(phone, "held")

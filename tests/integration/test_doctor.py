@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -22,16 +23,21 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pydantic import SecretStr
 
 from db.migrate import migrate
+from db.queries import load
 from db.replication import Connection, drop, ensure_publication, ensure_slot
+from db.sealing import Seals, new_key
 from ops.clinic import Clinic, Message
 from ops.doctor.findings import FAILED, Finding, exit_code
 from ops.doctor.visit import visit
 from ops.embedded.postgres import EmbeddedPostgres
 from ops.engine.serving import EngineBeside
+from ops.whatsapp.serving import WhatsAppBeside
 from settings import Settings
 from streams import topics
+from streams.reconcile.ledger import SCHEDULE
 from tests.e2e.waiting import until
 
 NOBODY = "127.0.0.1:9"
@@ -89,12 +95,13 @@ def levels(settings: Settings) -> dict[str, str]:
 def test_before_the_first_start_nothing_fails_and_what_is_to_come_is_told(settings: Settings) -> None:
     assert levels(settings) == {
         "publication": "warn", "slot": "warn", "worker": "warn", "delays": "warn", "sink": "warn",
+        "schedule": "warn",
     }  # fmt: skip
     assert exit_code(visit(settings)) == 0
 
 
 def test_a_prepared_installation_lacks_its_processes_alone(replicated: Settings) -> None:
-    assert levels(replicated) == {"slot": "warn", "worker": "warn", "delays": "warn", "sink": "warn"}
+    assert levels(replicated) == dict.fromkeys(("slot", "worker", "delays", "sink", "schedule"), "warn")
     checks = found(replicated)
     assert "nobody reads" in checks["slot"][0].found
     assert "filter on event_type and status" in checks["publication"][0].found
@@ -108,9 +115,9 @@ def test_many_dead_letters_are_told(settings: Settings, kafka: str) -> None:
         producer.produce(settings.topic(topics.DEAD), key=b"k", value=b"x", partition=number % 3)
     assert producer.flush(10) == 0
     (counted,) = found(settings)["dead letters"]
-    assert counted.level == "ok" and f"4 in {settings.topic(topics.DEAD)}" in counted.found
+    assert counted.level == "ok" and f"4 letters in {settings.topic(topics.DEAD)}" in counted.found
     (alarm,) = found(settings.model_copy(update={"dead_alarm_records": 3}))["dead letters"]
-    assert alarm.level == "warn" and "holds 4 records" in alarm.found
+    assert alarm.level == "warn" and "holds 4 letters" in alarm.found
 
 
 def test_a_slot_that_is_gone_is_a_failure(replicated: Settings, crm: Connection) -> None:
@@ -293,6 +300,48 @@ def test_a_server_that_does_not_decode_its_log_is_told(tmp_path: Path, settings:
     (finding,) = told["wal_level"]
     assert finding.level == "fail" and finding.found == "wal_level is replica"
     assert "ALTER SYSTEM" in finding.advice
+
+
+# -- group links and the reconciler
+
+
+def test_group_links_are_looked_at_where_somebody_may_ask_for_them(
+    settings: Settings, crm: Connection, whatsapp: WhatsAppBeside
+) -> None:
+    names = ("http api", "tokens", "whatsapp", "sealed tokens", "held links")
+    checks = found(settings)
+    assert {checks[name][0].level for name in names} == {"ok"} and "rajada tokens add" in checks["tokens"][
+        0
+    ].found
+    organization_id, key = uuid4(), new_key()
+    crm.execute("INSERT INTO organizations (id, name, status) VALUES (%s, 's', 'active')", [organization_id])
+    values = {"id": "0123456789abcdef", "organization_id": organization_id, "name": "", "made_by": None}
+    crm.execute(load("tokens_add"), {**values, "secret_sha256": b"0" * 32})
+    told = levels(settings)
+    assert {name: told.get(name, "ok") for name in names} == {
+        "http api": "warn", "tokens": "warn", "whatsapp": "warn", "sealed tokens": "ok", "held links": "ok",
+    }  # fmt: skip
+    number = {"organization_id": organization_id, "phone_number_id": "2077", "set_by": None}
+    crm.execute(load("whatsapp_number_set"), {**number, "access_token": Seals([key]).seal("stand-in-token")})
+    here = {"whatsapp_url": whatsapp.url, "whatsapp_phone_number_id": "1055"}
+    well = settings.model_copy(update={**here, "secret_keys": SecretStr(key)})
+    assert levels(well).keys() & {"tokens", "whatsapp", "sealed tokens"} == set()
+    shut = settings.model_copy(update=here)
+    assert levels(shut)["sealed tokens"] == "fail"
+    asked = [one.found for one in found(well)["whatsapp"]]
+    assert asked == ["the provider knows number 2077 and its token"] and whatsapp.messages() == []
+
+
+def test_the_reconcilers_schedule_and_schema_are_looked_at(settings: Settings, crm: Connection) -> None:
+    crm.execute("INSERT INTO connect.schedules (name, looked_at) VALUES (%s, now())", [SCHEDULE])
+    assert found(settings)["schedule"][0].level == "ok"
+    wrong = settings.model_copy(update={"reconcile_cron": "every now and then"})
+    (finding,) = found(wrong)["schedule"]
+    assert finding.level == "fail" and "RAJADA_RECONCILE_CRON" in finding.advice
+    crm.execute("DROP SCHEMA connect CASCADE")
+    gone = found(settings)
+    assert gone["schema connect"][0].level == gone["schedule"][0].level == "fail"
+    assert "rajada migrate" in gone["schema connect"][0].advice
 
 
 # -- the command

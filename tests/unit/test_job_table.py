@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from schemas.codec import encode_job
+from schemas.codec import decode_outcome, encode_job
 from schemas.records import Command, Job
 from streams.control import carry_out
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
-from streams.heads import ContactJobs, Head, Origin, State, encode_jobs, place_of
+from streams.heads import KEPT_MS, ContactJobs, Head, Origin, State, encode_jobs, place_of
 from streams.job_endings import Rules, leave_to
 from streams.job_table import TABLE, Event, targets
 from streams.transitions import (
     answered,
+    forget,
     hand_back,
     lose,
     merge,
@@ -194,6 +195,7 @@ VARIANTS: dict[Event, list[Variant]] = {
         command("recover", job=encode_job(_with(LINK, kind="fax"))),
         before(command("recover", job=encode_job(LINK)), cancel="by hand"),
     ],
+    Event.SETTLE: [command("settle", reason="wamid.1", job=encode_job(LINK))],
 }
 
 
@@ -251,6 +253,36 @@ def test_a_command_is_carried_out_once_by_its_id() -> None:
     command("release", id=uuid(2))(jobs)
     command("hold")(jobs)
     assert jobs.heads[JOB.id].state is State.WAITING
+
+
+def test_a_settled_group_link_is_done_with_the_message_that_was_sent_instead() -> None:
+    due_ms = START_MS + 3 * KEPT_MS
+    link = _with(LINK, attempt=0, seq=2, run_after_ms=due_ms)
+    for state in (None, State.HELD, State.DEAD):
+        jobs = jobs_in(state)
+        if state is State.HELD:
+            jobs.heads[JOB.id] = head_in(state, link)
+        command("settle", reason="wamid.1", job=encode_job(link))(jobs)
+        head = jobs.heads[JOB.id]
+        told = decode_outcome(head.unsent[-1].value or b"")
+        assert (told.job_status, told.outcome) == ("done", "settled")
+        assert told.result == '{"provider_message_id":"wamid.1"}'
+        assert told.job is not None and told.job.seq > 2, "the row takes it"
+    # its record waits in the delay topics: it is known as long as that may come
+    jobs = jobs_in(None)
+    command("settle", reason="wamid.1", job=encode_job(link))(jobs)
+    jobs.heads[JOB.id].unsent = []
+    assert forget(jobs, due_ms - 1) == 0
+    record(job=link)(jobs)
+    assert jobs.heads[JOB.id].state is State.DONE
+
+
+def test_only_a_group_link_can_be_settled_and_no_running_one() -> None:
+    for job, state in ((JOB, State.WAITING), (LINK, State.RUNNING)):
+        jobs = jobs_in(state)
+        command("settle", reason="wamid.1", job=encode_job(job))(jobs)
+        assert jobs.heads[JOB.id].state is state
+        assert b"refused:settle" in (jobs.unsent[0].value or b"")
 
 
 def test_a_refused_command_says_so_in_the_trace() -> None:

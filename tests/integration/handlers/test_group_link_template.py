@@ -17,7 +17,7 @@ from streams.handlers.answers import Answer, Dead, Done, Hold, Retry
 from streams.handlers.group_link_template import GroupLinkTemplate
 from streams.handlers.http import HttpClient
 from streams.handlers.whatsapp import Number, WhatsApp
-from streams.whatsapp_numbers import NumbersUnknown
+from streams.whatsapp_numbers import NumberSealed, NumbersUnknown
 from tests.unit.job_worlds import job_of
 
 PHONE = "+5511988887777"
@@ -27,14 +27,14 @@ NUMBER = Number("1055", SecretStr("stand-in-token"))
 class Numbers:
     """Gives these numbers, the last one for ever."""
 
-    def __init__(self, *numbers: Number | NumbersUnknown | None) -> None:
+    def __init__(self, *numbers: Number | NumbersUnknown | NumberSealed | None) -> None:
         self.numbers = list(numbers)
 
     async def of(self, organization_id: str, *, fresh: bool = False) -> Number | None:
         if fresh and len(self.numbers) > 1:
             del self.numbers[0]
         number = self.numbers[0]
-        if isinstance(number, NumbersUnknown):
+        if isinstance(number, (NumbersUnknown, NumberSealed)):
             raise number
         return number
 
@@ -53,7 +53,9 @@ class Bench:
     def __init__(self, client: HttpClient, url: str) -> None:
         self._client, self._url = client, url
 
-    async def run(self, *numbers: Number | NumbersUnknown | None, job: Job | None = None) -> Answer:
+    async def run(
+        self, *numbers: Number | NumbersUnknown | NumberSealed | None, job: Job | None = None
+    ) -> Answer:
         settings = Settings.model_validate({"whatsapp_url": self._url, "whatsapp_timeout_s": 1.0})
         handler = GroupLinkTemplate(WhatsApp(self._client, settings), Numbers(*(numbers or (NUMBER,))))
         return await handler.run(job or link(), 1, ())
@@ -114,6 +116,8 @@ async def test_without_credentials_it_is_held_and_nothing_is_sent(
     assert isinstance(answer, Hold) and answer.code == "no_credentials"
     answer = await bench.run(NumbersUnknown("Postgres is away."))
     assert isinstance(answer, Retry) and answer.code == "credentials_unreadable" and not answer.spends
+    answer = await bench.run(NumberSealed("RAJADA_SECRET_KEYS lacks its key."))
+    assert isinstance(answer, Hold) and answer.code == "no_credentials" and "SECRET_KEYS" in answer.reason
     assert whatsapp.messages() == []
 
 

@@ -99,7 +99,10 @@ def serve(database: str, connection: Connection, whatsapp: WhatsAppBeside) -> Se
             }
         )
         application = build(database, settings)
-        config = uvicorn.Config(application, port=0, log_config=None, access_log=False, lifespan="on")
+        config = uvicorn.Config(
+            application, port=0, log_config=None, access_log=False, lifespan="on",
+            timeout_keep_alive=120,  # on a busy machine a client may take its time
+        )  # fmt: skip
         server = uvicorn.Server(config)
         task = asyncio.create_task(server._serve())
         while not server.started:  # noqa: ASYNC110  # it tells nobody

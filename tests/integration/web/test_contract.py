@@ -9,6 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from db.sealing import Seals, new_key
 from ops.clinic import Connection
 from ops.whatsapp.scenario import Scenario
 from ops.whatsapp.serving import WhatsAppBeside
@@ -248,11 +249,20 @@ async def test_without_credentials_a_reminder_is_409_and_its_own_number_wins(
     async with serve(whatsapp_access_token=None) as service:
         answer = await service.post("/sendreminder")
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_credentials")
-    async with serve() as service:
+    key = new_key()
+    async with serve(secret_keys=key) as service:
         connection.execute(
-            "INSERT INTO rajada.whatsapp_numbers VALUES (%s, '2077', 'stand-in-token')",
-            [service.organization_id],
+            "INSERT INTO rajada.whatsapp_numbers VALUES (%s, '2077', %s)",
+            [service.organization_id, Seals([key]).seal("stand-in-token")],
         )
         assert (await service.post("/sendreminder")).status_code == 200
     assert [one.phone_number_id for one in whatsapp.messages()] == ["2077"]
+    async with serve() as service:
+        connection.execute(
+            "UPDATE rajada.whatsapp_numbers SET organization_id = %s", [service.organization_id]
+        )
+        sealed = await service.post("/sendreminder")
+        assert (sealed.status_code, sealed.json()["error"]["code"]) == (409, "no_credentials")
+        assert "RAJADA_SECRET_KEYS" in sealed.text
+    assert len(whatsapp.messages()) == 1, "nobody is written to from another's number"
     assert "stand-in-token" not in json.dumps(answer.json())
