@@ -25,6 +25,10 @@ REPLAYS: Final = "replays"
 """Header: how often a record was requeued."""
 COPIED_FROM: Final = "copied-from"
 """Header of a record that was sent again: `<topic>/<partition>/<offset>` of what it is a copy of."""
+LEFT_OUT: Final = "value-left-out"
+"""Header of a letter without its value, which no topic would take: the value's size in bytes."""
+LARGEST_LETTER: Final = 4 * 1024 * 1024 + 192 * 1024
+"""Bytes of a letter that its topic takes for sure: somewhat less than the topic's limit."""
 MOST_REPLAYS: Final = 3
 """A record that dies after so many goes to the parking lot, which no selection touches by itself."""
 
@@ -117,6 +121,30 @@ def dead_headers(origin: Origin, cause: Cause, now_ms: int) -> list[Header]:
         if name not in ours or name in _ONCE
     ]
     return [*kept, *((name, value) for name, value in ours.items() if not (name in _ONCE and name in had))]
+
+
+def fitting(
+    key: bytes | None, value: bytes | None, headers: list[Header]
+) -> tuple[bytes | None, bytes | None, list[Header]]:
+    """A letter as its topic takes it: whole, as long as it is not larger than that.
+
+    A source topic takes larger records than its limit from whoever compresses them. Such a letter goes
+    without its value: it says where the record lies until retention. Refused, it would end every worker that
+    reads it.
+    """
+    size = len(key or b"") + len(value or b"") + _bytes(headers)
+    if size <= LARGEST_LETTER:
+        return key, value, headers
+    headers = [*headers, (LEFT_OUT, b"%d" % len(value or b""))]
+    if len(key or b"") + _bytes(headers) <= LARGEST_LETTER:
+        return key, None, headers
+    ours = {*_ONCE, *_OF_ONE_DEATH, REPLAY, REPLAYS, LEFT_OUT}
+    return None, None, [(name, _cut(given or b"", TRACE_BYTES)) for name, given in headers if name in ours]
+
+
+def _bytes(headers: Sequence[Header]) -> int:
+    """Of headers, and roughly of what stands around them."""
+    return sum(len(name.encode()) + len(value or b"") + 10 for name, value in headers)
 
 
 def without_death(headers: Sequence[Header]) -> list[Header]:

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kafka_access import kafka_client
 from schemas import alert_texts
-from schemas.dead import Cause, Header, dead_headers, resting_place
+from schemas.dead import Cause, Header, dead_headers, fitting, resting_place
 from schemas.delayed import WAITS_IN
 from schemas.topic_names import DEAD, PARKING
 from settings import Language, Settings
@@ -54,6 +54,10 @@ class Later:
     headers: Sequence[Header]
 
 
+_Written = tuple[str, int, bytes | None, bytes | None, Sequence[Header]]
+"""Topic without prefix, partition (-1: by the key), key, value, headers."""
+
+
 class Graveyard:
     """Writes dead letters, and what waits for an upgrade, until they are durable. Connects with the first."""
 
@@ -65,10 +69,11 @@ class Graveyard:
     def bury(self, dead: Sequence[Dead]) -> None:
         """Returns when all are durable; Unavailable when they are not: bury them again, twice is harmless."""
         now_ms = time.time_ns() // 1_000_000
-        letters = []
+        letters: list[_Written] = []
         for one in dead:
             headers = dead_headers(one.record, Cause("sink", one.reason, one.message), now_ms)
-            letters.append((resting_place(one.record.headers), -1, one.record, headers))
+            letter = fitting(one.record.key, one.record.value, headers)
+            letters.append((resting_place(one.record.headers), -1, *letter))
             log.error(
                 "outcome_dead", reason=one.reason, partition=one.record.partition, offset=one.record.offset
             )
@@ -76,13 +81,14 @@ class Graveyard:
 
     def postpone(self, later: Sequence[Later]) -> None:
         """Returns when all are durable in the delay topics; Unavailable when they are not."""
-        waiting = [(WAITS_IN, one.record.partition, one.record, one.headers) for one in later]
+        waiting: list[_Written] = [
+            (WAITS_IN, one.record.partition, one.record.key, one.record.value, one.headers) for one in later
+        ]
         self._write("records of an unknown schema", waiting)
         for one in later:
             log.warning("unknown_schema", partition=one.record.partition, offset=one.record.offset)
 
-    def _write(self, what: str, records: Sequence[tuple[str, int, Record, Sequence[Header]]]) -> None:
-        """Topic, partition (-1: by the key), the record and the headers that it has there."""
+    def _write(self, what: str, records: Sequence[_Written]) -> None:
         producer = self._connected()
         failed: list[str] = []
 
@@ -90,13 +96,13 @@ class Graveyard:
             if error is not None:
                 failed.append(error.name())
 
-        for topic, partition, record, headers in records:
+        for topic, partition, key, value, headers in records:
             written: list[tuple[str, str | bytes | None]] = [*headers]
             try:
                 producer.produce(
                     self._topics[topic],
-                    key=record.key,
-                    value=record.value,
+                    key=key,
+                    value=value,
                     partition=partition,
                     headers=written,
                     on_delivery=told,

@@ -16,7 +16,7 @@ import msgspec
 
 from schemas import alert_texts
 from schemas.codec import encode_outcome
-from schemas.dead import Cause, dead_headers, resting_place
+from schemas.dead import Cause, dead_headers, fitting, resting_place
 from schemas.records import Alert, EventOutcome, Outcome
 from settings import Language
 from streams.events import EVENT_TYPE, Event
@@ -71,9 +71,10 @@ def bury(
     )
     headers = dead_headers(record, replace(cause, event_id=event_id), now_ms)
     key = event.key if event else f"{NIL}:{event_id}".encode()
+    letter_key, value, headers = fitting(record.key, record.value, headers)
     return Burial(
         event_id,
-        letter=(record.key, record.value, -1, headers),
+        letter=(letter_key, value, -1, headers),
         outcome=(key, encode_outcome(outcome), -1, None),
     )
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from schemas.codec import decode_command, decode_event, decode_job, decode_outcome, record_name
-from schemas.dead import REPLAY, Header, replays_of
+from schemas.dead import LEFT_OUT, REPLAY, Header, replays_of
 from schemas.errors import Undecodable
 from schemas.records import Command, Job, Outcome
 from schemas.topic_names import DEAD, PARKING
@@ -131,8 +131,8 @@ class Letter:
 
     @property
     def is_original(self) -> bool:
-        """Whether the bytes are those that died; else they were cut or erased."""
-        return ERASED not in self.told and TRUNCATED not in self.told
+        """Whether the bytes are those that died; else they were cut, left out or erased."""
+        return not {ERASED, TRUNCATED, LEFT_OUT} & self.told.keys()
 
     @cached_property
     def job_id(self) -> str | None:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID, uuid5
 
+from schemas import delayed
 from schemas.codec import encode_command
 from schemas.dead import COPIED_FROM, MOST_REPLAYS, REPLAY, REPLAYS, Header, without_death
 from schemas.records import Command, Job
 from schemas.topic_names import CONTROL, DELAY, GROUP_LINKS, JOBS, OUTCOMES, PARKING, SOURCE
 from streams.events import COMMIT_TIME
-from streams.letters import Letter
+from streams.letters import COMMAND, OUTCOME, Letter
 
 ORDERS: Final = UUID("3f3f2a52-6a0e-5c11-9d55-5a3a1f0b8e77")
 """Namespace of the ids of commands that follow from what they are about: given twice, carried out once."""
@@ -93,7 +94,7 @@ def goes_to(letter: Letter, replays: int, *, park: bool) -> str | Stays:
         if _key(letter, job) is None:
             return Stays("neither its key nor its content says whose job it is: look at who wrote it")
         return CONTROL
-    topic = way_back(letter.origin)
+    topic = _was_to_go(letter) if f"{DELAY}." in letter.origin else way_back(letter.origin)
     if topic is None:
         told = letter.origin or "nobody wrote down where"
         return Stays(f"it came from {told}, which is no topic of Rajada: export it and look at its bytes")
@@ -111,6 +112,15 @@ def way_back(origin: str) -> str | None:
             return name
     # what a delay topic could not forward was on its way to the jobs
     return JOBS if f"{DELAY}." in origin else None
+
+
+def _was_to_go(letter: Letter) -> str:
+    """Where a delay topic could not forward a letter to: as its header says, else as its content does."""
+    named = delayed.goes_to(letter.headers)
+    if named is not None and named != JOBS:
+        return named
+    by_content = {OUTCOME: OUTCOMES, COMMAND: CONTROL, SOURCE: SOURCE, GROUP_LINKS: GROUP_LINKS}
+    return by_content.get(letter.kind, JOBS)
 
 
 def _headers(letter: Letter, replays: int, source: str, run: Run) -> list[Header]:

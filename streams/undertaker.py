@@ -16,7 +16,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from kafka_access import kafka_client
-from schemas.dead import Cause, Header, dead_headers
+from schemas.dead import Cause, Header, dead_headers, fitting
 from settings import RajadaError
 from streams.contact import Window, WindowEvent
 from streams.events import COMMIT_TIME, EVENT_TYPE, REPLAY, Event, read_event
@@ -73,7 +73,8 @@ class OriginalRecords:
             if original is None or not _is_of(original, member):
                 original = self._rebuilt(key, partition, window, member)
             headers = dead_headers(original, cause, window.frozen.decided_ms)
-            items.append((original.key, original.value, partition, headers))
+            letter_key, value, headers = fitting(original.key, original.value, headers)
+            items.append((letter_key, value, partition, headers))
         return items
 
     def _read(self, partition: int, offsets: list[int]) -> dict[int, _Original]:

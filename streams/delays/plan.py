@@ -13,7 +13,7 @@ import msgspec
 
 from schemas import alert_texts
 from schemas.codec import encode_outcome
-from schemas.dead import Cause, dead_headers, resting_place
+from schemas.dead import LEFT_OUT, Cause, dead_headers, resting_place
 from schemas.delayed import FORWARD_TO, FORWARDED, goes_to
 from schemas.errors import Undecodable
 from schemas.records import Alert, Job, Outcome
@@ -28,8 +28,6 @@ STAGE: Final = "delays"
 NO_DUE_TIME: Final = "due_at_unreadable"
 NO_WAY: Final = "forward_to_unreadable"
 TOO_LARGE: Final = "too_large_to_delay"
-LEFT_OUT: Final = "value-left-out"
-"""Header of a letter without its value: the value's size in bytes."""
 
 
 class Trouble(IntEnum):

@@ -48,6 +48,17 @@ def test_br_40_a_record_as_large_as_the_source_allows_dies_whole(
     largest_of_all = rajada(running, "dlq", "requeue", listed[0]["place"], "--yes", code=10)
     assert "above max.message.bytes" in largest_of_all
 
+    # whoever compresses puts in more than the limit: no topic takes it as it is, and no worker ends for it
+    small = Producer(
+        {"bootstrap.servers": kafka, "message.max.bytes": 64 * 1024 * 1024, "compression.type": "gzip"}
+    )
+    small.produce(f"{prefix}{SOURCE}", b"\xff" * (2 * SOURCE_MAX_BYTES))
+    assert small.flush(60) == 0
+    until(lambda: records_of(kafka, dead) == sent + 1)
+    (left_out,) = [one for one in read_all(kafka, dead, sent + 1) if one.value() is None]
+    assert dict(left_out.headers() or [])["value-left-out"] == str(2 * SOURCE_MAX_BYTES).encode()
+    assert set(running.alive()) == {"worker", "sink"}
+
 
 def test_a_contact_is_forgotten_by_the_worker_too(
     processes: MakeProcesses, connection: Connection, kafka: str, prefix: str

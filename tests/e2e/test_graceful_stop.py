@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import time
 
+import pytest
+
 from ops.clinic import Clinic, Connection, Message
 from tests.e2e.conftest import MakeProcesses
 from tests.e2e.processes import NAMES
@@ -14,6 +16,7 @@ STOP_S = 8.0
 """Five seconds are the bar on a machine of its own."""
 
 
+@pytest.mark.alone
 def test_a_stop_with_work_in_flight_is_clean_and_loses_nothing(  # BR-47
     processes: MakeProcesses, connection: Connection
 ) -> None:

@@ -115,6 +115,12 @@ def test_bytes_that_are_no_record_of_ours_are_unreadable(value: bytes | None) ->
     assert (found.kind, found.organization_id, found.about) == (UNREADABLE, None, None)
 
 
+@pytest.mark.parametrize("name", ["erased", "truncated", "value-left-out"])
+def test_a_letter_that_is_not_whole_says_so(name: str) -> None:
+    assert Letter(Place(DEAD, 0, 0), 0, b"k", b"v", []).is_original
+    assert not Letter(Place(DEAD, 0, 0), 0, b"k", None, [(name, b"1")]).is_original
+
+
 def test_the_key_says_whose_unreadable_bytes_are() -> None:
     assert letter(b"\xff").organization_id == uid("clinic")
     assert letter(b"\xff", key=None).organization_id is None

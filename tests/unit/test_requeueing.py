@@ -85,12 +85,21 @@ def test_br_37_unreadable_bytes_go_back_as_they_are(origin: str, topic: str) -> 
     assert (copy.topic, copy.key, copy.value) == (topic, None, b"\xff\xfe")
 
 
+@pytest.mark.parametrize("to", [SOURCE, GROUP_LINKS, OUTCOMES, CONTROL])
+def test_what_a_delay_topic_could_not_forward_goes_where_it_was_to_go(to: str) -> None:
+    copy = copy_of(letter(b"of tomorrow", ("forward-to", to.encode()), origin="p.dispatch.delay.1m"))
+    assert (copy.topic, copy.value) == (to, b"of tomorrow")
+    assert not {"forward-to", "unknown-since", "due-at"} & dict(copy.headers).keys()
+    event = copy_of(letter(row_bytes("e1"), ("forward-to", b"nowhere"), origin="p.dispatch.delay.1m"))
+    assert event.topic == SOURCE, "its bytes say what it is"
+
+
 @pytest.mark.parametrize("origin", ["", "somebody.elses", "dispatch.dead"])
 def test_br_37_what_came_from_elsewhere_never_comes_back_to_the_dead_letters(origin: str) -> None:
     assert isinstance(requeued(letter(b"\xff", origin=origin), 0, "x", RUN, park=True), Stays)
 
 
-@pytest.mark.parametrize("header", ["erased", "truncated"])
+@pytest.mark.parametrize("header", ["erased", "truncated", "value-left-out"])
 def test_what_has_lost_its_content_stays(header: str) -> None:
     stays = requeued(letter(row_bytes("e1"), (header, b"1")), 0, "x", RUN, park=True)
     assert isinstance(stays, Stays) and "written anew" in stays.why

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from schemas.dead import REPLAYS, Cause, Header, dead_headers, replays_of, resting_place, without_death
+from schemas.dead import (
+    LARGEST_LETTER,
+    REPLAYS,
+    Cause,
+    Header,
+    dead_headers,
+    fitting,
+    replays_of,
+    resting_place,
+    without_death,
+)
 from schemas.topic_names import DEAD, PARKING
 from sinks.batch import Record
+from streams.topics import DEAD_MAX_BYTES
 
 RECORD = Record(
     "p.dispatch.outcomes", 3, 42, 1_790_000_000_000, b"k", b"\xff\x00", [("traceparent", b"00-x")]
@@ -93,3 +106,32 @@ def test_a_record_that_is_sent_again_is_as_it_was_but_for_where_it_came_from() -
 def test_br_43_after_three_replays_a_record_is_parked(value: bytes | None, count: int, topic: str) -> None:
     headers: list[Header] = [("traceparent", b"x"), (REPLAYS, value)]
     assert (replays_of(headers), resting_place(headers)) == (count, topic)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "extra", "whole", "kept"),
+    [
+        (b"k", b"x" * (4 * 1024 * 1024), 0, True, True),
+        (b"k", b"x" * (LARGEST_LETTER + 1), 0, False, True),
+        (b"k", b"x", LARGEST_LETTER, False, False),
+        (b"k" * LARGEST_LETTER, b"x", 0, False, False),
+        (None, None, 0, True, True),
+    ],
+)
+def test_a_letter_that_no_topic_takes_goes_without_its_value_and_says_where_the_record_lies(
+    key: bytes | None, value: bytes | None, extra: int, whole: bool, kept: bool
+) -> None:
+    """A producer that compresses puts more into a topic than the topic's limit."""
+    origin = replace(RECORD, headers=[*RECORD.headers, ("extra", b"y" * extra)])
+    headers = dead_headers(origin, Cause("collect", "not_json", "what"), 5)
+    found = fitting(key, value, headers)
+    if whole:
+        assert found == (key, value, headers)
+        return
+    size = sum(len(one or b"") for one in found[:2]) + sum(len(n) + len(v or b"") + 10 for n, v in found[2])
+    assert size <= LARGEST_LETTER < DEAD_MAX_BYTES - 32 * 1024
+    told = dict(found[2])
+    assert found[0] == (key if kept else None) and found[1] is None
+    assert told["value-left-out"] == b"%d" % len(value or b"")
+    assert told["reason"] == b"not_json" and told["kafka_dlt-original-offset"] == b"42"
+    assert ("extra" in told) == kept
