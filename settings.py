@@ -160,7 +160,9 @@ class Settings(BaseSettings):
     """Replicas that must have a record before it counts as written; unset = 2 with three replicas or more,
     else 1. As many as there are replicas would let one broker's restart stop everything."""
     dead_alarm_records: int = Field(default=1_000, ge=1)
-    """Records in `dispatch.dead`, or in `dispatch.parking`, above which somebody is told."""
+    """Records in `dispatch.dead`, or in `dispatch.parking`, above which `rajada doctor` warns."""
+    dead_alarm_mb: int = Field(default=1_024, ge=1)
+    """MiB in one of these topics, about, above which somebody is told: they are kept without limit."""
 
     # -- CDC
     slot: str = Field(default="rajada", pattern=r"^[a-z0-9_]{1,63}$")

@@ -1,89 +1,144 @@
 """How full the topics are that nobody empties: dead letters and the parking lot (design, Names).
 
 They are kept without limit, so their size is an alarm: many letters mean that something is wrong for many
-customers, or that nobody looks. Below streams and sinks, so that either can tell.
+customers, or that nobody looks; large ones fill the brokers' disks. Below streams and sinks, so that either
+can tell.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Final
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
-from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from kafka_access import kafka_client
+from kafka_access import ANSWER_S, headers_of, kafka_client, patiently
 from schemas.topic_names import DEAD, PARKING
 from settings import RajadaError, Settings
 
-ANSWER_S: Final = 10.0
 GRAVES: Final = (DEAD, PARKING)
-
-
-_PASSING: Final = frozenset(
-    {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._TIMED_OUT}
-)
+SAMPLE: Final = 100
+"""Letters of a topic whose bytes are counted, the newest; the rest is taken to be like them."""
+SAMPLE_S: Final = 1.0
+"""How long a sample may take: what has come until then is counted."""
 
 
 class GravesUnknown(RajadaError):
     """Kafka does not tell how full the topics are; the message says why."""
 
 
-def letters(bootstrap: str, settings: Settings) -> dict[str, int]:
-    """Topic (name without prefix) → records that it holds; one that does not exist holds none.
+@dataclass(frozen=True, slots=True)
+class Grave:
+    """One of the topics as it is now, by offsets: aborted records count, deleted ones don't."""
 
-    Counted from offsets: records of aborted transactions count too, deleted ones don't.
+    topic_id: str
+    """Kafka's."""
+    bounds: Mapping[int, tuple[int, int]]
+    """Partition → its first offset, and the one after its last."""
+    letter_bytes: int = 0
+    """Of one letter, about: the mean of the newest, before any compression."""
 
-    Raises GravesUnknown.
+    @property
+    def letters(self) -> int:
+        """All that it holds."""
+        return sum(end - start for start, end in self.bounds.values())
+
+    @property
+    def bytes(self) -> int:
+        """All that it holds, about."""
+        return self.letters * self.letter_bytes
+
+
+def graves(bootstrap: str, settings: Settings, answer_s: float = ANSWER_S) -> dict[str, Grave]:
+    """Topic (name without prefix) → how full it is; those that don't exist are left out.
+
+    Raises GravesUnknown: no answer within `answer_s`, or one that is no answer.
     """
     admin = AdminClient({**kafka_client(bootstrap), "log_level": 2})
-    names = {settings.topic(grave): grave for grave in GRAVES}
+    found: dict[str, Grave] = {}
     try:
-        partitions = _partitions(admin, list(names))
-        starts = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # the client's
-        ends = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # the client's
+        with closing(_reader(bootstrap, settings)) as reader:
+            for name in GRAVES:
+                grave = _grave(admin, reader, settings.topic(name), answer_s)
+                if grave is not None:
+                    found[name] = grave
     except (KafkaException, TimeoutError) as error:
         what = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
         raise GravesUnknown(
             f"Kafka at {bootstrap} does not say how many dead letters there are: {what}"
         ) from error
-    held = dict.fromkeys(GRAVES, 0)
-    for where in partitions:
-        held[names[where.topic]] += ends[where] - starts[where]
-    return held
-
-
-def overfull(held: Mapping[str, int], settings: Settings) -> dict[str, int]:
-    """Of those, the topics that hold more than `dead_alarm_records`."""
-    return {grave: count for grave, count in held.items() if count > settings.dead_alarm_records}
-
-
-def _partitions(admin: AdminClient, topics: list[str]) -> list[TopicPartition]:
-    found = []
-    for topic, answer in admin.describe_topics(TopicCollection(topics), request_timeout=ANSWER_S).items():
-        try:
-            found += [TopicPartition(topic, one.id) for one in answer.result(ANSWER_S).partitions]
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise
     return found
 
 
-def _passes(error: BaseException) -> bool:
-    """Whether a leader is only just moving, as it is of a topic that was made a moment ago."""
-    return isinstance(error, KafkaException) and error.args[0].code() in _PASSING
+def overfull(found: Mapping[str, Grave], settings: Settings) -> dict[str, Grave]:
+    """Of those, the topics that hold more than `dead_alarm_records`, or more bytes than `dead_alarm_mb`."""
+    return {
+        name: grave
+        for name, grave in found.items()
+        if grave.letters > settings.dead_alarm_records or grave.bytes > settings.dead_alarm_mb << 20
+    }
 
 
-@retry(retry=retry_if_exception(_passes), stop=stop_after_delay(ANSWER_S), wait=wait_fixed(0.1), reraise=True)
-def _offsets(
-    admin: AdminClient, partitions: list[TopicPartition], which: OffsetSpec
-) -> dict[TopicPartition, int]:
-    if not partitions:
-        return {}
-    answers = admin.list_offsets(
-        dict.fromkeys(partitions, which),
-        request_timeout=ANSWER_S,
-        isolation_level=IsolationLevel.READ_UNCOMMITTED,
+def _reader(bootstrap: str, settings: Settings) -> Consumer:
+    return Consumer(
+        {
+            **kafka_client(bootstrap),
+            "group.id": settings.topic("rajada-graves"),  # asked for by the client, never joined
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "log_level": 2,
+        }
     )
-    return {where: int(answer.result(ANSWER_S).offset) for where, answer in answers.items()}
+
+
+def _grave(admin: AdminClient, reader: Consumer, topic: str, answer_s: float) -> Grave | None:
+    asked = TopicCollection([topic])
+    try:
+        described = patiently(
+            lambda: admin.describe_topics(asked, request_timeout=answer_s)[topic].result(answer_s + 1),
+            answer_s,
+        )
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise
+    bounds = {
+        one.id: _bounds(reader, TopicPartition(topic, one.id), answer_s) for one in described.partitions
+    }
+    return Grave(str(described.topic_id), bounds, _mean_bytes(reader, topic, bounds))
+
+
+def _bounds(reader: Consumer, where: TopicPartition, answer_s: float) -> tuple[int, int]:
+    start, end = patiently(lambda: reader.get_watermark_offsets(where, answer_s), answer_s)
+    return start, end
+
+
+def _mean_bytes(reader: Consumer, topic: str, bounds: Mapping[int, tuple[int, int]]) -> int:
+    """Of the newest letters; 0 = there is none that could be read."""
+    held = {partition: both for partition, both in bounds.items() if both[0] < both[1]}
+    if not held:
+        return 0
+    each = max(1, SAMPLE // len(held))
+    reader.assign([TopicPartition(topic, one, max(start, end - each)) for one, (start, end) in held.items()])
+    sizes: list[int] = []
+    left, deadline = len(held), time.monotonic() + SAMPLE_S
+    while left and time.monotonic() < deadline:
+        for message in reader.consume(SAMPLE, 0.1):
+            error = message.error()
+            if error is None:
+                sizes.append(_size(message))
+            else:
+                left -= error.code() == KafkaError._PARTITION_EOF
+    reader.unassign()
+    return sum(sizes) // len(sizes) if sizes else 0
+
+
+def _size(message: Message) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in headers_of(message) or ())
+    return len(message.key() or b"") + len(message.value() or b"") + headers

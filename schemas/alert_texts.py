@@ -7,7 +7,7 @@ identity (organization, kind, title), so a family's title never names one exampl
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -180,9 +180,13 @@ def publisher_gap(slot: str, since: str, language: Language = DEFAULT) -> Alert:
     return _alert("publisher_gap", language, [Fact("slot", slot), Fact("since", since)], None)
 
 
-def dead_letters_large(topic: str, letters: int, language: Language = DEFAULT) -> Alert:
-    """So many dead letters of a topic have been neither requeued nor dropped."""
-    return _alert("dead_letters_large", language, [Fact("topic", topic), Fact("letters", letters)], None)
+def dead_letters_large(
+    topic: str, letters: int, language: Language = DEFAULT, *, megabytes: int = 0
+) -> Alert:
+    """So many dead letters of a topic, or so large ones, have been neither requeued nor dropped."""
+    facts = [Fact("topic", topic), Fact("letters", letters)]
+    facts += [Fact("megabytes", megabytes)] if megabytes else []
+    return _alert("dead_letters_large", language, facts, None)
 
 
 def outcome_dead(reason: str, place: str, error: str | None, language: Language = DEFAULT) -> Alert:
@@ -190,17 +194,24 @@ def outcome_dead(reason: str, place: str, error: str | None, language: Language 
     return _alert("outcome_dead", language, [Fact("plain", reason), Fact("plain", place)], error)
 
 
-def drain_stopped(event_id: str, minutes: int, waiting: int, language: Language = DEFAULT) -> Alert:
-    """Nothing of an organization advances any more, although messages are due (behaviour b127).
+def drain_stopped(
+    oldest: str,
+    minutes: int,
+    waiting: int,
+    language: Language = DEFAULT,
+    *,
+    about: Literal["event", "job"] = "event",
+) -> Alert:
+    """Nothing of an organization advances any more, although messages or jobs are due (behaviour b127).
 
-    `event_id` is the oldest that waits, `minutes` for how long, `waiting` how many there are.
+    `oldest` is the id of the oldest that waits, `minutes` for how long, `waiting` how many there are.
     """
     return _alert(
         "drain_stopped",
         language,
-        [Fact("waiting", waiting), Fact("minutes", minutes), Fact("event", event_id)],
+        [Fact("waiting", waiting), Fact("minutes", minutes), Fact(about, oldest)],
         None,
-        ref=("event_log", event_id),
+        ref=("event_log" if about == "event" else "job", oldest),
     )
 
 

@@ -14,8 +14,8 @@ from typing import Final
 
 import psycopg
 import structlog
-from confluent_kafka import KafkaException
 
+from db.graves import GravesUnknown
 from db.leases import Lease, new_holder
 from db.pool import conninfo_for
 from db.publisher import EVENT_TYPES
@@ -89,7 +89,7 @@ class Round:
             try:
                 with database.transaction():
                     step(database)
-            except (psycopg.Error, KafkaException) as error:
+            except (psycopg.Error, GravesUnknown) as error:
                 if database.closed or database.broken:
                     raise
                 sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
 
+from db.graves import graves
 from db.publisher import EVENT_TYPES
 from db.queries import load
-from kafka_access import kafka_client
 from schemas import alert_texts
+from schemas.kinds import INBOUND_TURN
 from schemas.records import Alert
-from schemas.topic_names import DEAD, PARKING
 from settings import Language, Settings
 from sinks.offsets import Database
 from sinks.raised import trouble
@@ -34,7 +32,8 @@ DUE_S: Final = 300.0
 """An event that has been due for so long is late: the sweep publishes it again about now."""
 STILL_S: Final = 300.0
 """And when the oldest late one stays the same for so long, nothing advances (behaviour b127)."""
-ASK_S: Final = 5.0
+ASK_S: Final = 2.0
+"""How long Kafka may take: a round's transaction must not stand idle for longer."""
 
 
 class Watch(Protocol):
@@ -44,17 +43,15 @@ class Watch(Protocol):
     """Names of its conditions start with it."""
 
     def look(self, database: Database) -> list[TroubleRow]:
-        """What is wrong now. Raises psycopg.Error or KafkaException when it can't be told."""
+        """What is wrong now. Raises psycopg.Error or GravesUnknown when it can't be told."""
 
 
 def watches(bootstrap: str, settings: Settings) -> list[Watch]:
     """All of them."""
-    return [
-        Slots(settings),
-        Gaps(settings.language),
-        Drains(settings.language),
-        DeadLetters(bootstrap, settings),
-    ]
+    found: list[Watch] = [Slots(settings), Gaps(settings.language), Drains(settings.language)]
+    if settings.jobs_run_by == "lanes" and not settings.jobs_paused:
+        found.append(Lanes(settings.language))
+    return [*found, DeadLetters(bootstrap, settings)]
 
 
 def condition(watch: str, about: str, alert: Alert, organization_id: str | None = None) -> TroubleRow:
@@ -165,8 +162,7 @@ class Drains:
     def look(self, database: Database) -> list[TroubleRow]:
         """Organizations of which nothing advances."""
         values = {"event_types": list(EVENT_TYPES), "due_s": self._due_s}
-        found = database.execute(load("alerts_drains"), values).fetchall()
-        late = [Late(str(one[0]), str(one[1]), int(one[2]), int(one[3])) for one in found]
+        late = _late(database, "alerts_drains", values)
         return [
             condition(
                 self.name,
@@ -176,6 +172,42 @@ class Drains:
             )
             for one in self._standstill.see(late, time.monotonic())
         ]
+
+
+class Lanes:
+    """Does every organization's lane advance? Events may be decided while nobody runs their jobs."""
+
+    name = "lanes"
+
+    def __init__(self, language: Language, due_s: float = DUE_S, still_s: float = STILL_S) -> None:
+        self._language = language
+        self._due_s = due_s
+        self._jobs, self._links = Standstill(still_s), Standstill(still_s)
+
+    def look(self, database: Database) -> list[TroubleRow]:
+        """Organizations whose jobs, or group links, are due and don't begin."""
+        values = {"kinds": [INBOUND_TURN], "due_s": self._due_s}
+        now_s = time.monotonic()
+        still = self._jobs.see(_late(database, "alerts_lanes", values), now_s)
+        # a CRM without group links has no such table
+        if database.execute("SELECT to_regclass('group_link_dispatch_queue') IS NOT NULL").fetchone() == (
+            True,
+        ):
+            still += self._links.see(_late(database, "alerts_lanes_of_links", values), now_s)
+        return [
+            condition(
+                self.name,
+                one.oldest,
+                alert_texts.drain_stopped(one.oldest, one.minutes, one.waiting, self._language, about="job"),
+                one.organization_id,
+            )
+            for one in still
+        ]
+
+
+def _late(database: Database, statement: str, values: Mapping[str, object]) -> list[Late]:
+    found = database.execute(load(statement), values).fetchall()
+    return [Late(str(one[0]), str(one[1]), int(one[2]), int(one[3])) for one in found]
 
 
 class DeadLetters:
@@ -188,39 +220,21 @@ class DeadLetters:
         self._settings = settings
 
     def look(self, database: Database) -> list[TroubleRow]:
-        """Topics with too many dead letters that were neither requeued nor dropped."""
+        """Topics with too many dead letters, or too large ones, that were neither requeued nor dropped."""
         seen = []
-        for name in (DEAD, PARKING):
+        for name, grave in graves(self._bootstrap, self._settings, ASK_S).items():
             topic = self._settings.topic(name)
-            kept = self._kept(topic)
-            if kept is None:
-                continue
-            topic_id, ranges = kept
             values = {
-                "topic_id": topic_id,
-                "partitions": list(ranges),
-                "begins": [begin for begin, _ in ranges.values()],
+                "topic_id": grave.topic_id,
+                "partitions": list(grave.bounds),
+                "begins": [begin for begin, _ in grave.bounds.values()],
             }
             row = database.execute(load("alerts_letters"), values).fetchone()
-            letters = sum(end - begin for begin, end in ranges.values()) - int(row[0] if row else 0)
-            if letters >= self._settings.dead_letters_alarm:
-                alert = alert_texts.dead_letters_large(topic, letters, self._settings.language)
+            letters = grave.letters - int(row[0] if row else 0)
+            megabytes = letters * grave.letter_bytes >> 20
+            if letters >= self._settings.dead_letters_alarm or megabytes >= self._settings.dead_alarm_mb:
+                alert = alert_texts.dead_letters_large(
+                    topic, letters, self._settings.language, megabytes=megabytes
+                )
                 seen.append(condition(self.name, topic, alert))
         return seen
-
-    def _kept(self, topic: str) -> tuple[str, Mapping[int, tuple[int, int]]] | None:
-        """The topic's id, and each partition's first offset and end; None: there is no such topic."""
-        admin = AdminClient({**kafka_client(self._bootstrap), "log_level": 0})
-        asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ASK_S)[topic]
-        try:
-            described = asked.result(ASK_S + 1)
-        except KafkaException:
-            return None
-        consumer = Consumer({**kafka_client(self._bootstrap), "group.id": f"{topic}-counted", "log_level": 0})
-        try:
-            return str(described.topic_id), {
-                partition.id: consumer.get_watermark_offsets(TopicPartition(topic, partition.id), ASK_S)
-                for partition in described.partitions
-            }
-        finally:
-            consumer.close()

@@ -8,10 +8,11 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-from db.graves import letters, overfull
+from db.graves import Grave, graves, overfull
 from kafka_access import kafka_client
 from ops.doctor.findings import Check, Verdict, fail, ok, warn
 from ops.doctor.kafka_version import kafka_version
+from ops.numbers import several
 from settings import RajadaError, Settings
 from streams import topics
 from streams.topics import Drift, check_topics
@@ -43,7 +44,7 @@ def kafka_checks(cluster: ClusterMetadata, bootstrap: str, settings: Settings) -
         "topics": lambda: drifts(check_topics(bootstrap, settings), len(ours)),
         "partitions": lambda: partitions(cluster, settings),
         "replicas": lambda: replicas(cluster, ours),
-        "dead letters": lambda: dead_letters(letters(bootstrap, settings), settings),
+        "dead letters": lambda: dead_letters(graves(bootstrap, settings), settings),
     }
 
 
@@ -94,19 +95,24 @@ def _drift(names: Sequence[str], what: str, wanted: str, found: str) -> Verdict:
     return warn(told, f"kafka-configs.sh --alter --topic {topic} --add-config {what}={wanted}")
 
 
-def dead_letters(held: Mapping[str, int], settings: Settings) -> list[Verdict]:
-    """Whether there are so many dead letters that somebody should look; `held` = topic → records."""
-    full = overfull(held, settings)
+def dead_letters(found: Mapping[str, Grave], settings: Settings) -> list[Verdict]:
+    """Whether there are so many dead letters, or such large ones, that somebody should look."""
     verdicts = [
         warn(
-            f"{settings.topic(topic)} holds {count:,} records, alarm above {settings.dead_alarm_records:,}",
+            f"{settings.topic(topic)} holds {_held(grave)}, alarm above {settings.dead_alarm_records:,} or "
+            f"{settings.dead_alarm_mb:,} MiB",
             "`rajada dlq ls` shows the open ones by reason; kafka-delete-records.sh removes those that are "
-            "settled; RAJADA_DEAD_ALARM_RECORDS sets the limit",
+            "settled; RAJADA_DEAD_ALARM_RECORDS and RAJADA_DEAD_ALARM_MB set the limits",
         )
-        for topic, count in full.items()
+        for topic, grave in overfull(found, settings).items()
     ]
-    counts = ", ".join(f"{count:,} in {settings.topic(topic)}" for topic, count in held.items())
-    return verdicts or [ok(counts)]
+    counts = ", ".join(f"{_held(grave)} in {settings.topic(topic)}" for topic, grave in found.items())
+    return verdicts or [ok(counts or "none: the topics are not made yet")]
+
+
+def _held(grave: Grave) -> str:
+    size = f" (about {grave.bytes / 2**20:,.0f} MiB)" if grave.bytes >= 2**20 else ""
+    return f"{several(grave.letters, 'letter')}{size}"
 
 
 def partitions(cluster: ClusterMetadata, settings: Settings) -> Verdict:

@@ -20,7 +20,7 @@ from settings import Settings
 from sinks import passes
 from sinks.outage import database_was_away
 from sinks.passes import Passes
-from sinks.watches import DeadLetters, Drains, Gaps, Slots
+from sinks.watches import DeadLetters, Drains, Gaps, Lanes, Slots
 from tests.integration.alert_desk import Desk, desk_database
 from tests.integration.sink_lab import Lab, until
 
@@ -131,6 +131,55 @@ def test_b127_an_organization_of_which_nothing_advances_is_told_and_it_closes_by
     assert desk.statuses() == ["resolved"]
 
 
+def test_b127_jobs_that_nobody_runs_are_told_though_events_are_decided_and_not_while_paused(
+    desk: Desk,
+) -> None:
+    """A forwarder that is down, or lanes that hang: the event log is well and customers wait all the same."""
+    watch = Lanes("pt-BR", due_s=60, still_s=0.2)
+    desk.run("TRUNCATE rajada.orders")
+    desk.run("UPDATE rajada.meta SET installed_at = now() - interval '1 day'")
+    job, link = (str(uuid.uuid4()) for _ in range(2))
+    desk.run(
+        "INSERT INTO job_queue (id, organization_id, kind, status, run_after) VALUES"
+        " (%s, %s, 'inbound_turn', 'pending', now() - interval '9 minutes'),"
+        " (gen_random_uuid(), %s, 'inbound_turn', 'pending', 'infinity'),"
+        " (gen_random_uuid(), %s, 'inbound_turn', 'pending', now()),"
+        " (gen_random_uuid(), %s, 'follow_up', 'pending', now() - interval '1 hour')",
+        job, *[desk.organization] * 4,
+    )  # fmt: skip
+    desk.make_round(watch)
+    assert desk.inbox() == [], "it may be taken still"
+    time.sleep(0.3)
+    desk.make_round(watch)
+    assert desk.inbox() == [(title("drain_stopped"), "open", 1)]
+    ((organization, ref, body),) = desk.run(
+        "SELECT organization_id::text, ref_id::text, body FROM agent_inbox_items"
+    )
+    assert (organization, ref) == (desk.organization, job)
+    assert "1 à espera, há 9 min" in body
+    desk.run(
+        "INSERT INTO rajada.orders (id, action, organization_id) VALUES (gen_random_uuid(), 'pause', %s)",
+        desk.organization,
+    )
+    desk.make_round(watch)
+    assert desk.statuses() == ["resolved"], "somebody wants it to stand still"
+    desk.run(
+        "INSERT INTO rajada.orders (id, action, organization_id, at) VALUES"
+        " (gen_random_uuid(), 'resume', %s, now() + interval '1 second')", desk.organization,
+    )  # fmt: skip
+    desk.run("UPDATE job_queue SET status = 'done' WHERE id = %s", job)
+    desk.run(
+        "INSERT INTO group_link_dispatch_queue (id, organization_id, enrolment_id, flow, phone, group_link,"
+        " template_name, template_language, available_at) VALUES"
+        " (%s, %s, 'e', 'personal', '+5511912345678', 'g', 't', 'pt', now() - interval '7 minutes')",
+        link, desk.organization,
+    )  # fmt: skip
+    desk.make_round(watch)
+    time.sleep(0.3)
+    desk.make_round(watch)
+    assert sorted(desk.statuses()) == ["open", "resolved"]
+
+
 def test_dead_letters_that_nobody_deals_with_are_told(desk: Desk, kafka: str, prefix: str) -> None:
     settings = Settings(topic_prefix=prefix, dead_letters_alarm=3)
     watch = DeadLetters(kafka, settings)
@@ -155,6 +204,14 @@ def test_dead_letters_that_nobody_deals_with_are_told(desk: Desk, kafka: str, pr
         )  # fmt: skip
     desk.make_round(watch)
     assert desk.statuses() == ["resolved"]
+    large = DeadLetters(kafka, settings.model_copy(update={"dead_letters_alarm": 9, "dead_alarm_mb": 1}))
+    desk.make_round(large)
+    assert desk.statuses() == ["resolved"], "two open ones of a byte each"
+    producer.produce(topic, value=bytes(900_000), partition=1)
+    producer.produce(topic, value=bytes(900_000), partition=1)
+    assert producer.flush(30) == 0
+    desk.make_round(large)
+    assert sorted(desk.statuses()) == ["open", "resolved"], "few letters, but large ones"
     for future in admin.delete_topics(names).values():
         future.result(30)
 

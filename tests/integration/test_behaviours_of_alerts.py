@@ -198,7 +198,7 @@ async def test_b126_the_text_says_what_happened_what_to_do_and_last_why(
     assert told.startswith("Um cliente escreveu e não recebeu resposta da IA.")
     assert "Abra a conversa e responda" in told
     assert why.startswith(
-        f"Detalhe técnico: {EVENT_TYPE}, {CONTACT_MISSING}, 5 tentativas, evento {uid('e1')}. "
+        f"Detalhe técnico: {EVENT_TYPE}, {CONTACT_MISSING}, tentativas: 5, evento {uid('e1')}. "
     )
     assert why.count("x") == 400, "the reason, cut"
     for name in ("c1", "e1 of ana", "session", "message of e1"):

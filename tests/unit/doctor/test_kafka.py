@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from db.graves import overfull
+from db.graves import Grave, overfull
 from ops.doctor.kafka import dead_letters, drifts
 from ops.doctor.kafka_version import kafka_version, metadata_level, release
 from ops.doctor.pipeline import Group, forwarder, reader
@@ -48,15 +48,21 @@ def test_the_same_difference_of_many_topics_is_told_once() -> None:
 
 
 def test_many_dead_letters_are_an_alarm_each_topic_for_itself() -> None:
-    settings = Settings(topic_prefix="x.", dead_alarm_records=100)
-    assert [one.level for one in dead_letters({"dispatch.dead": 100, "dispatch.parking": 0}, settings)] == [
-        "ok"
-    ]
-    (verdict,) = dead_letters({"dispatch.dead": 101, "dispatch.parking": 3}, settings)
-    assert verdict.level == "warn" and "x.dispatch.dead holds 101 records" in verdict.found
-    assert overfull({"dispatch.dead": 101, "dispatch.parking": 999}, settings) == {
-        "dispatch.dead": 101, "dispatch.parking": 999,
-    }  # fmt: skip
+    settings = Settings(topic_prefix="x.", dead_alarm_records=100, dead_alarm_mb=5)
+
+    def held(dead: int, parking: int, letter_bytes: int = 100) -> dict[str, Grave]:
+        return {
+            "dispatch.dead": Grave("a", {0: (7, 7 + dead), 1: (0, 0)}, letter_bytes),
+            "dispatch.parking": Grave("b", {0: (0, parking)}, 100),
+        }
+
+    assert [one.level for one in dead_letters(held(100, 0), settings)] == ["ok"]
+    (verdict,) = dead_letters(held(101, 3), settings)
+    assert verdict.level == "warn" and "x.dispatch.dead holds 101 letters, alarm" in verdict.found
+    assert overfull(held(101, 999), settings).keys() == {"dispatch.dead", "dispatch.parking"}
+    (large,) = dead_letters(held(6, 0, 1 << 20), settings)
+    assert large.level == "warn" and "6 letters (about 6 MiB)" in large.found
+    assert "RAJADA_DEAD_ALARM_MB" in large.advice
 
 
 IDLE = [Position(next=5, start=0, end=5, young=None), Position(next=None, start=0, end=0, young=None)]

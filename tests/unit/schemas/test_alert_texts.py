@@ -46,7 +46,7 @@ def every(error: str | None, language: Language) -> dict[str, Alert]:
         "out_of_credit": alert_texts.out_of_credit(job(), language),
         "credentials_missing": alert_texts.credentials_missing(job(GROUP_LINK), language),
         "session_not_working": alert_texts.session_not_working(job(), EVENT, language),
-        "drain_stopped": alert_texts.drain_stopped(EVENT, 12, 3, language),
+        "drain_stopped": alert_texts.drain_stopped(EVENT, 12, 3, language, about="job"),
         "clock_skew": alert_texts.clock_skew(-1500, language),
         "sweep_held": alert_texts.sweep_held(error or "", language),
         "delays_late": alert_texts.delays_late(812, language),
@@ -88,7 +88,7 @@ def test_the_titles_that_a_crm_may_already_look_for() -> None:
 def test_b169_the_death_of_a_job_names_it_and_what_went_wrong_at_most_400_characters() -> None:
     alert = alert_texts.job_dead(job(), "x" * 1_000)
     assert (alert.kind, alert.ref_kind, alert.ref_id) == ("job_dead", "job", JOB_ID)
-    assert f"inbound_turn, 5 tentativas, tarefa {JOB_ID}, evento {EVENT}. " in alert.body
+    assert f"inbound_turn, tentativas: 5, tarefa {JOB_ID}, evento {EVENT}. " in alert.body
     assert alert.body.count("x") == LONGEST_REASON == 400
 
 
