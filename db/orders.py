@@ -99,8 +99,11 @@ def pauses(connection: Connection) -> list[Pause]:
     return [Pause(*row) for row in rows]  # type: ignore[arg-type]  # the file says which columns
 
 
-def jobs_left(connection: Connection, order_id: str, contact_id: str) -> int | None:
-    """How many jobs of a contact had not ended when it was forgotten; None: nothing is told yet."""
-    values = {"id": order_id, "contact": UUID(contact_id)}
+def jobs_left(connection: Connection, order_id: str, contact_id: str | None, since: datetime) -> int | None:
+    """How many jobs of a contact had not ended when it was forgotten; None: nothing is told yet.
+
+    Without `contact_id` the order was given under a phone's key. `since`: it was not given before.
+    """
+    values = {"id": order_id, "contact": UUID(contact_id) if contact_id else None, "since": since}
     row = connection.execute(load("order_forgotten"), values).fetchone()
     return None if row is None else int(str(row[0]))

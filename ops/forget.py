@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from db import forgetting
 from db import orders as stored_orders
 from db.closed_letters import ClosedRow
-from db.forgetting import Known
+from db.forgetting import Known, Names
 from kafka_access import kafka_client
 from ops.asking import asking
 from ops.dlq.desk import Desk, operator
@@ -41,6 +42,10 @@ from streams.letters import Letter
 from streams.topics import TOPICS
 
 _ANSWER_S: Final = 10.0
+CLOCKS_DIFFER: Final = timedelta(minutes=1)
+"""By so much Postgres' and ours may at most, for what was told just now to count."""
+PHONE_LOOK_S: Final = 1.0
+"""What is told about a phone is found by its time alone."""
 _HOLD_IT: Final = (
     SOURCE,
     GROUP_LINKS,
@@ -57,10 +62,13 @@ _HOLD_IT: Final = (
 class Survey:
     """What there is of a contact."""
 
-    contact_id: str
+    contact_id: str | None
+    """None: somebody of whom a phone is known alone, as a group link has it."""
     places: list[tuple[str, str | None]]
     """Organization and phone."""
     known: Known
+    names: Names = field(default_factory=Names)
+    """Of events and jobs that are about it without naming it: its group links, its dead letters."""
     letters: dict[str, list[str]] = field(default_factory=dict)
     """Topic (without prefix) → places of letters that are about it and not erased."""
 
@@ -84,9 +92,9 @@ class Forgotten:
 
 
 class Forgetter:
-    """One contact of one installation."""
+    """One contact of one installation; without its id whoever has the phone that `survey` is told."""
 
-    def __init__(self, settings: Settings, bootstrap: str, url: str, contact_id: str) -> None:
+    def __init__(self, settings: Settings, bootstrap: str, url: str, contact_id: str | None) -> None:
         self._settings = settings
         self._bootstrap = bootstrap
         self._url = url
@@ -95,9 +103,10 @@ class Forgetter:
 
     def survey(self, desk: Desk, organization_id: str | None, phone: str | None) -> Survey:
         """Look for everything; changes nothing. Raises NotFound, OpsError."""
-        with asking(self._url):
-            places = forgetting.places_of(desk.connection, self._contact_id)
-            known = forgetting.known_of(desk.connection, self._contact_id)
+        places: list[tuple[str, str | None]] = []
+        if self._contact_id is not None:
+            with asking(self._url):
+                places = forgetting.places_of(desk.connection, self._contact_id)
         if organization_id is not None:
             places = [one for one in places if one[0] == organization_id] or [(organization_id, None)]
         if not places:
@@ -106,11 +115,19 @@ class Forgetter:
                 "organization with --organization, and its phone with --phone (for group links)."
             )
         places = [(organization, _e164(phone or known_phone)) for organization, known_phone in places]
-        return Survey(self._contact_id, places, known)
+        names = Names()
+        with asking(self._url):
+            known = forgetting.known_of(desk.connection, self._contact_id, places, names)
+        return Survey(self._contact_id, places, known, names)
 
     def find_letters(self, desk: Desk, survey: Survey) -> None:
         """Look through one topic of letters for those that are about the contact. Raises OpsError."""
-        found = [str(letter.place) for letter, replaced in self._about(desk, survey) if not replaced]
+        found = []
+        for letter, replaced in self._about(desk, survey):
+            survey.names.events.update(filter(None, [letter.event_id]))
+            survey.names.jobs.update(filter(None, [letter.job_id]))
+            if not replaced:
+                found.append(str(letter.place))
         survey.letters[desk.topic] = found
 
     def order(self, desk: Desk, survey: Survey) -> list[Written]:
@@ -126,13 +143,15 @@ class Forgetter:
 
     def wait(self, desk: Desk, written: list[Written], timeout_s: float) -> int | None:
         """Until the worker of the contact's own key has told; how many jobs keep their content, or None."""
-        deadline = time.monotonic() + timeout_s
+        deadline, since = time.monotonic() + timeout_s, datetime.now(UTC) - CLOCKS_DIFFER
         while True:
             with asking(self._url):
-                left = stored_orders.jobs_left(desk.connection, written[0].command.id, self._contact_id)
+                left = stored_orders.jobs_left(
+                    desk.connection, written[0].command.id, self._contact_id, since
+                )
             if left is not None or time.monotonic() > deadline:
                 return left
-            time.sleep(LOOK_S)
+            time.sleep(LOOK_S if self._contact_id is not None else PHONE_LOOK_S)
 
     def replace_letters(
         self, desk: Desk, survey: Survey, done: Forgotten, watch: Callable[[int], None]
@@ -159,7 +178,7 @@ class Forgetter:
         below: dict[int, int] = {}
         blocked: set[int] = set()
         with asking(self._url):
-            for page in desk.pages(everything, desk.ranges(everything)):
+            for page in desk.pages(everything, desk.ranges(everything), erased=True):
                 for letter in page.letters:
                     partition, offset = letter.place.partition, letter.place.offset
                     is_open = (partition, offset) not in page.closed and not is_erased(letter)
@@ -174,16 +193,21 @@ class Forgetter:
             self._delete(desk.full_topic, partition, offset)
             done.deleted_up_to[f"{desk.full_topic}/{partition}"] = offset
 
-    def erase_trace(self, desk: Desk) -> int:
+    def erase_trace(self, desk: Desk, survey: Survey) -> int:
         """Erase what the trace tells; last, since the contact is found by it. Raises OpsError."""
         with asking(self._url):
-            return forgetting.erase_trace(desk.connection, self._contact_id)
+            return forgetting.erase_trace(desk.connection, self._contact_id, survey.names)
 
     def remains(self, survey: Survey, done: Forgotten) -> list[Remains]:
         """What is left, where and until when. Raises Unreachable."""
         last = survey.known.last_at
         last_ms = int(last.timestamp() * 1000) if last is not None else time.time_ns() // 1_000_000
-        rows = {"job_queue": survey.known.jobs, "event_log": survey.known.events}
+        known = survey.known
+        rows = {
+            "job_queue": known.jobs,
+            "event_log": known.events,
+            "group_link_dispatch_queue": known.links,
+        }
         return remains(last_ms, self._kept(survey), done.letters_left, rows)
 
     def _about(self, desk: Desk, survey: Survey) -> Iterator[tuple[Letter, bool]]:
@@ -191,7 +215,7 @@ class Forgetter:
         everything = Filter(topic=desk.topic, closed=True)
         wanted = [one for _, phone in survey.places for one in needles(self._contact_id, phone)]
         with asking(self._url):
-            for page in desk.pages(everything, desk.ranges(everything)):
+            for page in desk.pages(everything, desk.ranges(everything), erased=True):
                 for letter in page.letters:
                     if is_about(letter, wanted):
                         closed = page.closed.get((letter.place.partition, letter.place.offset))

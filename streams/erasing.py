@@ -26,16 +26,16 @@ _KEPT: Final = frozenset(
 _KEPT_OF_A_ROW: Final = ("id", "organization_id", "event_type", "created_at")
 
 
-def needles(contact_id: str, phone: str | None) -> list[bytes]:
+def needles(contact_id: str | None, phone: str | None) -> list[bytes]:
     """What a record that is about a contact holds somewhere: its id, or its phone without signs."""
-    found = [contact_id.lower().encode()]
+    found = [contact_id.lower().encode()] if contact_id else []
     digits = "".join(sign for sign in phone or "" if sign.isdigit())
-    if len(digits) >= _LEAST_DIGITS:
+    if len(digits) >= LEAST_DIGITS:
         found.append(digits.encode())
     return found
 
 
-_LEAST_DIGITS: Final = 8
+LEAST_DIGITS: Final = 8
 """Fewer digits are no phone, and would be found in other people's records."""
 
 

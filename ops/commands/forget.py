@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def forget(
-    contact: Annotated[str, typer.Argument(metavar="CONTACT", help="The contact's id.")],
+    contact: Annotated[
+        str | None,
+        typer.Argument(metavar="[CONTACT]", help="The contact's id; without: who has the phone."),
+    ] = None,
     organization: Annotated[
         str | None, typer.Option("--organization", metavar="ID", help="Whose it is, if its row is gone.")
     ] = None,
@@ -43,9 +46,14 @@ def forget(
     from ops.endpoints import bootstrap_of, database_of
     from ops.forget import LETTER_TOPICS, Forgetter, Forgotten
     from settings import get_settings
+    from streams.erasing import LEAST_DIGITS
 
-    contact_id = _uuid(contact, "CONTACT")
+    contact_id = _uuid(contact, "CONTACT") if contact else None
     organization_id = _uuid(organization, "--organization") if organization else None
+    if phone is not None and sum(sign.isdigit() for sign in phone) < LEAST_DIGITS:
+        raise typer.BadParameter(f"{phone!r} is no phone; write it as +5511…", param_hint="--phone")
+    if contact_id is None and not (phone and organization_id):
+        raise typer.BadParameter("name a contact, or a phone: --phone with --organization")
     if json and not (yes or dry_run):
         raise typer.BadParameter("give --yes or --dry-run with --json")
     settings = get_settings()
@@ -88,13 +96,13 @@ def _forgotten(work: Forgetter, survey: Survey, settings: Settings, timeout: flo
                 work.replace_letters(desk, survey, done, watch)
             work.delete_letters(desk, survey, done)
     with Desk(settings, LETTER_TOPICS[0], rows_needed=True) as desk:
-        done.traces = work.erase_trace(desk)
+        done.traces = work.erase_trace(desk, survey)
     return done
 
 
 def _show(survey: Survey) -> None:
     known = survey.known
-    typer.echo(f"Contact {survey.contact_id} of organization {', '.join(one for one, _ in survey.places)}:")
+    typer.echo(f"{_who(survey).capitalize()} of organization {', '.join(one for one, _ in survey.places)}:")
     typer.echo(
         f"  {several(known.traces, 'entry', 'entries')} of the trace, about {several(known.events, 'event')}"
     )
@@ -106,6 +114,11 @@ def _show(survey: Survey) -> None:
     if known.open_jobs:
         typer.echo(
             f"  {several(known.open_jobs, 'job')} that still run or wait: they keep their content until then"
+        )
+    if known.open_links:
+        links = several(known.open_links, "group link that is", "group links that are")
+        typer.echo(
+            f"  {links} still to be sent: close them first (`rajada group-links close`), or they are sent"
         )
 
 
@@ -123,7 +136,7 @@ def _tell(survey: Survey, done: Forgotten | None, left: Sequence[Remains]) -> No
             console.print(f"{where} begins at offset {offset} now.", markup=False)
         if done.jobs_left is None:
             console.print(
-                f"No worker has told that it has forgotten {survey.contact_id}; the order waits for it "
+                f"No worker has told that it has forgotten {_who(survey)}; the order waits for it "
                 "(`rajada status`). What it holds are ids, for 24 hours at most.",
                 markup=False, style="yellow", soft_wrap=True,
             )  # fmt: skip
@@ -154,13 +167,26 @@ def _as_json(survey: Survey, done: Forgotten | None, left: Sequence[Remains]) ->
     told = {
         "contact_id": survey.contact_id,
         "organizations": [organization for organization, _ in survey.places],
-        "found": {"trace": survey.known.traces, "letters": survey.count, "open_jobs": survey.known.open_jobs},
+        "found": {
+            "trace": survey.known.traces,
+            "letters": survey.count,
+            "open_jobs": survey.known.open_jobs,
+            "group_links": survey.known.links,
+            "open_group_links": survey.known.open_links,
+        },
         "erased": None if done is None else {"trace": done.traces, "letters": done.letters},
         "deleted_up_to": done.deleted_up_to if done is not None else {},
         "jobs_left": done.jobs_left if done is not None else None,
         "remains": left,
     }
     return msgspec.json.encode(told).decode()
+
+
+def _who(survey: Survey) -> str:
+    """Who is meant; of a phone no more than its end."""
+    if survey.contact_id is not None:
+        return f"contact {survey.contact_id}"
+    return f"phone …{(survey.places[0][1] or '')[-4:]}"
 
 
 def _uuid(text: str, where: str) -> str:
