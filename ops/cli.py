@@ -19,8 +19,8 @@ from ops.commands import (
     engine,
     forget,
     group_links,
-    job_orders,
     jobs,
+    pauses,
     processes,
     produce,
     reconcile,
@@ -59,8 +59,8 @@ app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
 app.command("doctor", rich_help_panel=_TOOLS)(doctor.doctor)
 app.command("engine", rich_help_panel=_TOOLS)(engine.engine)
 app.command("forget", rich_help_panel=_TOOLS)(forget.forget)
-app.command("pause", rich_help_panel=_TOOLS)(job_orders.pause)
-app.command("resume", rich_help_panel=_TOOLS)(job_orders.resume)
+app.command("pause", rich_help_panel=_TOOLS)(pauses.pause)
+app.command("resume", rich_help_panel=_TOOLS)(pauses.resume)
 app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
 app.command("replay", rich_help_panel=_TOOLS)(replay.replay)
 app.command("reconcile", rich_help_panel=_TOOLS)(reconcile.reconcile)

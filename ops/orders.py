@@ -72,6 +72,18 @@ class Orders:
         self, connection: Connection, action: Order, job_id: str, order_id: str, reason: str | None
     ) -> Written:
         """Write an order to one job. Raises NotFound, Refused, OpsError."""
+        place, key = self.meant(connection, action, job_id, order_id)
+        command = self._command(order_id, action, place.organization_id, job_id, reason)
+        self._note(connection, command)
+        return self._write(command, [(key, -1)])
+
+    def meant(
+        self, connection: Connection, action: Order, job_id: str, order_id: str
+    ) -> tuple[stored.JobPlace, bytes]:
+        """The job that an order would reach, and the key it travels under; writes nothing.
+
+        Raises NotFound, Refused, OpsError.
+        """
         with asking(self._url):
             place = stored.place_of(connection, job_id)
             given_before = stored.is_known(connection, order_id)
@@ -85,9 +97,7 @@ class Orders:
         if place.status in ENDED and not given_before:
             told = ENDED[place.status].format(job=job_id)
             raise Refused(f"{action.replace('_', '-')} means nothing to job {job_id}: {told}.")
-        command = self._command(order_id, action, place.organization_id, job_id, reason)
-        self._note(connection, command)
-        return self._write(command, [(place.key, -1)])
+        return place, place.key
 
     def to_all(
         self,

@@ -194,7 +194,7 @@ def test_orders_are_carried_out_and_told(
     (running_turn,) = clinic.write(connection, [Message(ana)])
     until(lambda: len(engine.requests(contact_id=ana.contact_id)) == 1)
     job = str(value(connection, JOB_ID, running_turn.event_id))
-    said = rajada(running, "jobs", "cancel", job, "--reason", "by hand", "--wait")
+    said = rajada(running, "jobs", "cancel", job, "--yes", "--reason", "by hand", "--wait")
     assert "now failed" in said
     until(lambda: value(connection, JOB_STATUS, running_turn.event_id) == "failed")
     assert "means nothing to job" in rajada(running, "jobs", "hold", job, code=10)

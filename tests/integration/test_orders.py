@@ -66,7 +66,8 @@ def test_an_order_goes_to_the_owner_of_the_jobs_contact_and_is_written_down(
     yard: Graveyard, action: str
 ) -> None:
     job, contact = job_row(yard)
-    done = yard.json("jobs", action, job, "--reason", "told by Ana")
+    yes = ["--yes"] if action == "cancel" else []
+    done = yard.json("jobs", action, job, "--reason", "told by Ana", *yes)
     (record,) = yard.records(CONTROL)
     command = decode_command(record.value() or b"")
     assert record.key() == f"{yard.organization}:{contact}".encode()
@@ -88,7 +89,7 @@ def test_the_same_order_twice_is_one(yard: Graveyard) -> None:
     job, _ = job_row(yard)
     order = str(uuid4())
     for _ in range(2):
-        assert yard.json("jobs", "cancel", job, "--order", order)["order"] == order
+        assert yard.json("jobs", "cancel", job, "--yes", "--order", order)["order"] == order
     assert {decode_command(one.value() or b"").id for one in yard.records(CONTROL)} == {order}
     assert yard.execute("SELECT count(*) FROM rajada.orders") == [(1,)]
 
@@ -105,13 +106,23 @@ def test_orders_that_mean_nothing_are_refused_with_what_to_do(yard: Graveyard) -
     assert yard.records(CONTROL) == []
 
 
+def test_a_cancellation_is_asked_about_since_it_is_for_good(yard: Graveyard) -> None:
+    job, _ = job_row(yard)
+    asked = yard.run("jobs", "cancel", job, answer="n\n")
+    assert asked.returncode == 1 and f"inbound_turn job {job}, which is pending" in asked.stdout
+    assert yard.run("jobs", "cancel", job, "--json").returncode == 2
+    assert yard.records(CONTROL) == []
+    assert yard.run("jobs", "cancel", job, answer="y\n").returncode == 0
+    assert len(yard.records(CONTROL)) == 1
+
+
 def test_waiting_tells_what_came_of_it_or_for_whom_it_waits(yard: Graveyard) -> None:
     job, _ = job_row(yard)
-    late = yard.run("jobs", "cancel", job, "--wait", "--timeout", "0.5")
+    late = yard.run("jobs", "cancel", job, "--yes", "--wait", "--timeout", "0.5")
     assert late.returncode == 11 and "no worker has read it" in late.stderr
     order = str(uuid4())
     told(yard, job, order, "cancelled:by hand", "failed")
-    done = yard.run("jobs", "cancel", job, "--wait", "--order", order)
+    done = yard.run("jobs", "cancel", job, "--yes", "--wait", "--order", order)
     assert done.returncode == 0 and f"Job {job}: cancelled:by hand, now failed." in done.stdout
     refused_order = str(uuid4())
     told(yard, job, refused_order, "refused:hold", "done", because="hold of a job that is done")
