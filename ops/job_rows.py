@@ -14,7 +14,8 @@ from db.pool import conninfo_for
 from db.queries import load
 from ops.asking import asking
 from ops.why.evidence import JobRow
-from ops.why.now import Now, job_now
+from ops.why.now import Now, job_now, paused_words
+from ops.why.reading import paused_now
 from schemas.masking import masked
 
 STATUSES: Final = ("pending", "running", "held", "done", "failed", "dead")
@@ -47,12 +48,16 @@ class Listed:
         """It waits for ever."""
         return self.status == "pending" and self.run_after is None
 
+    paused: str | None = None
+    """That its organization, or everything, is: since when, and by whom."""
+
     def now(self, now_ms: int) -> Now:
         """Where it is and when it goes on."""
         known = asdict(self)
-        for name in ("priority", "outcome"):
+        for name in ("priority", "outcome", "paused"):
             known.pop(name)
-        return job_now(JobRow(conversation_id=None, message_id=None, **known), now_ms, self.outcome)
+        row = JobRow(conversation_id=None, message_id=None, **known)
+        return job_now(row, now_ms, self.outcome, self.paused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,9 @@ def job_rows(url: str, which: Which, most: int) -> list[Listed]:
         there = connection.execute("SELECT to_regclass('group_link_dispatch_queue') IS NOT NULL").fetchone()
         if there == (True,):  # a CRM without group links has no such table
             rows += connection.execute(load("jobs_list_group_links"), values).fetchall()
-    found = [_masked(Listed(*row)) for row in rows]
+        paused = paused_now(connection)
+    jobs = [_masked(Listed(*row)) for row in rows]
+    found = [replace(job, paused=paused_words(paused, job.organization_id)) for job in jobs]
     return sorted(found, key=lambda job: job.created_at, reverse=True)[:most]
 
 

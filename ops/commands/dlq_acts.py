@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ops.dlq.selection import Filter
     from settings import Settings
 
-All = Annotated[bool, typer.Option("--all", help="Every open letter.")]
+All = Annotated[bool, typer.Option("--all", help="Every open letter; with --closed those, too.")]
 Because = Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for the audit.")]
 
 
@@ -243,9 +243,9 @@ def _show(console: Console, made: Plan, which: Filter) -> None:
     from ops.dlq.show import groups_table
 
     if not made.letters:
-        console.print(f"No open letters ({which.words()}).", markup=False)
+        console.print(f"No {'' if which.closed else 'open '}letters ({which.words()}).", markup=False)
         return
-    console.print(groups_table(made.groups, time.time_ns() // 1_000_000, closed=False))
+    console.print(groups_table(made.groups, time.time_ns() // 1_000_000, closed=which.closed))
 
 
 def _result_as_json(result: Result) -> dict[str, object]:

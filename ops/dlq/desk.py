@@ -119,10 +119,13 @@ class Desk:
                 found[partition] = (start, end)
         return found
 
-    def pages(self, chosen: Filter, ranges: Ranges, size: int = PAGE) -> Iterator[Page]:
+    def pages(
+        self, chosen: Filter, ranges: Ranges, size: int = PAGE, *, erased: bool = False
+    ) -> Iterator[Page]:
         """The letters of a selection, page by page, each partition in its order.
 
-        Memory is that of a page. Raises OpsError.
+        Those whose contact was forgotten, but which Kafka could not delete yet, are nobody's business any
+        more: they come only with `erased`. Memory is that of a page. Raises OpsError.
         """
         batch: list[Message] = []
         held = 0
@@ -130,19 +133,21 @@ class Desk:
             batch.append(message)
             held += len(message)
             if len(batch) >= size or held >= PAGE_BYTES:
-                yield self._page(chosen, batch)
+                yield self._page(chosen, batch, erased)
                 batch, held = [], 0
         if batch:
-            yield self._page(chosen, batch)
+            yield self._page(chosen, batch, erased)
 
-    def _page(self, chosen: Filter, batch: list[Message]) -> Page:
+    def _page(self, chosen: Filter, batch: list[Message], erased: bool) -> Page:
         page = Page(looked_at=len(batch))
         found = [letter for letter in map(self._letter, batch) if chosen.takes(letter)]
         for message in batch:
             page.next[message.partition() or 0] = (message.offset() or 0) + 1
         closed = self._closed_among(found)
         if chosen.closed:
-            page.letters, page.closed = found, closed
+            gone = {place for place, what in closed.items() if what.how == "erased" and not erased}
+            page.letters = [one for one in found if (one.place.partition, one.place.offset) not in gone]
+            page.closed = closed
         else:
             page.letters = [
                 one

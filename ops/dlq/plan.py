@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from db.closed_letters import replays_of
 from ops.asking import asking
@@ -14,6 +15,9 @@ from ops.dlq.selection import Filter
 from schemas.topic_names import CONTROL, PARKING
 from streams.letters import Letter
 from streams.requeueing import Stays, goes_to
+
+PARKED: Final = "parked before: `rajada dlq requeue --parking` sends what lies there"
+"""Why one that was closed by parking it isn't taken again: its copy is the one that counts."""
 
 
 @dataclass(slots=True)
@@ -56,8 +60,12 @@ def plan(
         for page in desk.pages(chosen, ranges):
             known = replays_of(desk.connection, {one.about for one in page.letters if one.about})
             for letter in page.letters:
-                made.groups.add(letter)
-                _count(made, letter, max(letter.replays, known.get(letter.about or "", 0)), chosen)
+                closed = page.closed.get((letter.place.partition, letter.place.offset))
+                made.groups.add(letter, closed=closed is not None)
+                if closed is not None and closed.how == "parked":
+                    made.stays[PARKED] += 1
+                else:
+                    _count(made, letter, max(letter.replays, known.get(letter.about or "", 0)), chosen)
             looked_at += page.looked_at
             watch(looked_at)
     return made

@@ -22,6 +22,7 @@ from ops import copies as copying
 from ops.asking import asking
 from ops.backfill import Limit
 from ops.dlq.desk import PAGE, Desk, Page, operator
+from ops.dlq.plan import PARKED
 from ops.dlq.selection import Filter, short
 from ops.errors import OpsError
 from ops.sender import Sender
@@ -192,7 +193,7 @@ class Requeue:
         return result
 
     def _page(self, page: Page) -> None:
-        copies = self._copies(page.letters)
+        copies = self._copies(page)
         wanted = [(letter, copy) for letter, copy in copies if source_of(copy.headers) not in self._copied]
         if self._limit is not None and wanted:
             self._limit.wait(len(wanted))
@@ -202,11 +203,14 @@ class Requeue:
         gone = {id(wanted[index][0]) for index in refused}
         self._record(page, [(letter, copy) for letter, copy in copies if id(letter) not in gone])
 
-    def _copies(self, letters: Sequence[Letter]) -> list[tuple[Letter, Copy]]:
+    def _copies(self, page: Page) -> list[tuple[Letter, Copy]]:
+        letters = page.letters
         known = replays_of(self._desk.connection, {letter.about for letter in letters if letter.about})
         found: list[tuple[Letter, Copy]] = []
         for letter in letters:
-            copy = self.copy_of(letter, known)
+            closed = page.closed.get((letter.place.partition, letter.place.offset))
+            parked = closed is not None and closed.how == "parked" and closed.replay != self._run.number
+            copy = Stays(PARKED) if parked else self.copy_of(letter, known)
             if isinstance(copy, Copy):
                 found.append((letter, copy))
             else:

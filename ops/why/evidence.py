@@ -85,6 +85,21 @@ class OrderRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SettledRow:
+    """What a person did with a dead letter, as `why_settled.sql` gives it."""
+
+    at: datetime
+    how: str
+    """requeued, parked, dropped or erased."""
+    about: str
+    """The event or job."""
+    replay: int
+    by_whom: str | None
+    reason: str | None
+    letter: str
+
+
+@dataclass(frozen=True, slots=True)
 class AlertRow:
     """An inbox item about an event or a job, as `why_alerts.sql` gives it."""
 
@@ -151,8 +166,12 @@ class Evidence:
     swept: list[SweptRow] = field(default_factory=list)
     orders: list[OrderRow] = field(default_factory=list)
     """To the jobs."""
+    settled: list[SettledRow] = field(default_factory=list)
+    """What people did with their dead letters."""
     alerts: list[AlertRow] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
+    paused: Mapping[str | None, str] = field(default_factory=dict)
+    """Organization (None: everything) → since when, and by whom, its jobs are paused."""
     live: Live | None = None
     """None: it could not be read; `notes` says why."""
     looked_at: list[str] = field(default_factory=list)
@@ -161,4 +180,4 @@ class Evidence:
     @property
     def found(self) -> bool:
         """Whether anything is known of the id."""
-        return bool(self.kinds or self.events or self.jobs or self.trace or self.letters)
+        return bool(self.kinds or self.events or self.jobs or self.trace or self.letters or self.settled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -110,8 +111,15 @@ def window_now(about: str, window: Window, live: Live, now_ms: int) -> Now:
     )
 
 
-def job_now(job: JobRow, now_ms: int, outcome: str | None = None) -> Now:
-    """Where a job is, by its row; `outcome` is that of its last transition, which says what it waits for."""
+def job_now(job: JobRow, now_ms: int, outcome: str | None = None, paused: str | None = None) -> Now:
+    """Where a job is, by its row.
+
+    Args:
+        job: the row.
+        now_ms: Unix ms.
+        outcome: that of its last transition, which says what it waits for.
+        paused: that its organization, or everything, is (`paused_words`).
+    """
     about = f"job {job.id}"
     tries = f"{job.attempts} of {job.max_attempts}"
     if job.status == "running":
@@ -137,7 +145,21 @@ def job_now(job: JobRow, now_ms: int, outcome: str | None = None) -> Now:
         why = f" ({reason(outcome or '').title})" if waits else ""
         text = f"runs {at(run_after_ms, now_ms)}{why}"
         return Now(about=about, state="waiting", text=text, at_ms=run_after_ms)
+    if paused:
+        return Now(about=about, state="paused", text=f"waits: {paused}")
     return Now(about=about, state="ready", text="waits for its turn to run", at_ms=run_after_ms)
+
+
+def paused_words(paused: Mapping[str | None, str], organization_id: str) -> str | None:
+    """That jobs of an organization don't begin, since when, by whom, and how they will; None: they do.
+
+    `paused`: as `Evidence.paused`.
+    """
+    for whose, order in (("everything", None), ("its organization", organization_id)):
+        if order in paused:
+            option = f" --organization {order}" if order else ""
+            return f"{whose} is paused {paused[order]}; `rajada resume{option}` lets it go on"
+    return None
 
 
 def at(ms: int, now_ms: int) -> str:

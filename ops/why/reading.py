@@ -7,9 +7,11 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 
+from db.orders import pauses
 from db.pool import conninfo_for
 from db.queries import load
 from ops.asking import asking
+from ops.moments import local
 from ops.why.evidence import (
     AlertRow,
     EventRow,
@@ -17,6 +19,7 @@ from ops.why.evidence import (
     JobRow,
     Kind,
     OrderRow,
+    SettledRow,
     SweptRow,
     TraceRow,
 )
@@ -30,7 +33,7 @@ KINDS: Final = frozenset(family.kind for family in FAMILIES.values())
 """Kinds of inbox items that are ours."""
 _KINDS: Final[tuple[Kind, ...]] = ("event", "job", "message", "contact")
 
-Row = TypeVar("Row", EventRow, JobRow, TraceRow, SweptRow, OrderRow, AlertRow)
+Row = TypeVar("Row", EventRow, JobRow, TraceRow, SweptRow, OrderRow, SettledRow, AlertRow)
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -51,7 +54,19 @@ def read(url: str, asked: str) -> Evidence:
         evidence.looked_at.append("Postgres: event_log, job_queue, messages, contacts, rajada.trace")
         if evidence.kinds:
             _gather(connection, evidence, evidence.kinds[0])
+        else:  # what never had a row may still be a letter that somebody has dealt with
+            evidence.settled = _rows(connection, SettledRow, "why_settled", ids=[asked])
+        evidence.paused = paused_now(connection)
     return evidence
+
+
+def paused_now(connection: Connection) -> dict[str | None, str]:
+    """Organization (None: everything) → since when, and by whom, its jobs are paused."""
+    return {
+        one.organization_id: f"since {local(one.at.timestamp() * 1000):%Y-%m-%d %H:%M:%S} by "
+        f"{one.ordered_by or 'nobody named'}"
+        for one in pauses(connection)
+    }
 
 
 def _gather(connection: Connection, evidence: Evidence, kind: Kind) -> None:
@@ -78,6 +93,7 @@ def _gather(connection: Connection, evidence: Evidence, kind: Kind) -> None:
     evidence.swept = _rows(connection, SweptRow, "why_swept", ids=evidence.event_ids)
     evidence.orders = _rows(connection, OrderRow, "why_orders", jobs=sorted(jobs))
     about = sorted({*evidence.event_ids, *jobs})
+    evidence.settled = _rows(connection, SettledRow, "why_settled", ids=about)
     evidence.alerts = _rows(connection, AlertRow, "why_alerts", ids=about, kinds=list(KINDS))
     _place(connection, evidence)
 

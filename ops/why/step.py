@@ -16,8 +16,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     at_ms: int
     what: str
-    """A name for programs: arrived, window_opened, decided, failed, swept, dead_letter, job, moved, order or
-    alert."""
+    """A name for programs: arrived, window_opened, decided, failed, swept, dead_letter, job, moved, order,
+    settled or alert."""
     title: str
     level: Level = "info"
     details: Sequence[str] = ()

@@ -7,7 +7,7 @@ from typing import Final
 
 from ops.moments import clock, local, span
 from ops.reasons import WARNINGS, reason
-from ops.why.evidence import EventRow, Evidence, Letter, SweptRow, TraceRow
+from ops.why.evidence import EventRow, Evidence, Letter, SettledRow, SweptRow, TraceRow
 from ops.why.job_steps import alert_step, job_step, moved_step, order_step
 from ops.why.step import Level, Step, milliseconds
 from streams.freezing import MAX_ATTEMPTS
@@ -21,6 +21,7 @@ def steps_of(evidence: Evidence) -> list[Step]:
         *_traced(evidence.trace, {job.id: job.events for job in evidence.jobs}),
         *(_letter(letter) for letter in evidence.letters),
         *map(order_step, evidence.orders),
+        *map(_settled, evidence.settled),
         *map(alert_step, evidence.alerts),
     ]
     steps.sort(key=lambda step: (step.at_ms, _ORDER.get(step.what, 9)))
@@ -72,6 +73,24 @@ def _letter(letter: Letter) -> Step:
         ],
         events=[letter.event_id] if letter.event_id else [],
         outcome=letter.reason,
+    )
+
+
+_SETTLED: Final[Mapping[str, tuple[str, Level]]] = {
+    "requeued": ("its dead letter is requeued", "info"),
+    "parked": ("its dead letter is parked: it died after three replays", "stop"),
+    "dropped": ("its dead letter is dropped: nobody will be answered for it", "stop"),
+    "erased": ("its dead letter is erased: the contact was forgotten", "stop"),
+}
+
+
+def _settled(row: SettledRow) -> Step:
+    title, level = _SETTLED.get(row.how, (f"its dead letter is {row.how}", "info"))
+    details = [f"by {row.by_whom or 'nobody named'}" + (f", run {row.replay}" if row.replay else "")]
+    details += [row.reason] if row.reason else []
+    details.append(row.letter)
+    return Step(
+        at_ms=milliseconds(row.at), what="settled", title=title, level=level, details=details, outcome=row.how
     )
 
 

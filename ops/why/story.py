@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ops.why.evidence import EventRow, Evidence, TraceRow
-from ops.why.now import Now, event_now, job_now, window_now, window_of
+from ops.why.now import Now, event_now, job_now, paused_words, window_now, window_of
 from ops.why.step import Step
 from ops.why.steps import steps_of
 
@@ -86,4 +86,7 @@ def _now(evidence: Evidence, now_ms: int, reap_ms: int) -> list[Now]:
         for row in evidence.trace
         if row.event_id is None and row.seq and not (row.facts or {}).get("of_another_contact")
     }
-    return told + [job_now(job, now_ms, last.get(job.id)) for job in evidence.jobs]
+    return told + [
+        job_now(job, now_ms, last.get(job.id), paused_words(evidence.paused, job.organization_id))
+        for job in evidence.jobs
+    ]

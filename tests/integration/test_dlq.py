@@ -127,6 +127,8 @@ def test_br_43_the_same_bad_record_is_parked_after_three_replays_and_stays_there
     assert yard.closed() == {"requeued": 3, "parked": 1}
     (letter,) = yard.records(PARKING)
     assert (letter.key(), letter.value()) == (died.key, died.value)
+    closed = yard.run("dlq", "requeue", "--reason", "contact_missing", "--closed", "--dry-run")
+    assert "1 stay: parked before: `rajada dlq requeue --parking`" in closed.stdout
     assert headers(letter)["reason"] == b"contact_missing" and headers(letter)["replays"] == b"3"
     for _ in range(2):  # whoever requeues everything never touches it
         assert "No open letters" in yard.run("dlq", "requeue", "--all", "--yes").stdout
@@ -156,7 +158,17 @@ def test_what_is_dropped_is_written_down_and_can_be_taken_up_again(yard: Graveya
     assert {reason for *_, reason, _ in rows} == {"test data"} and all("@" in row[4] for row in rows)
     assert yard.json("dlq", "ls")["letters"] == 0 and len(yard.records(DEAD)) == 3
     assert "No open letters" in yard.run("dlq", "requeue", "--all", "--yes").stdout
+    why = yard.json("why", event_id)
+    (dropped,) = [one for one in why["steps"] if one["what"] == "settled"]
+    assert dropped["outcome"] == "dropped" and "test data" in dropped["details"]
+    assert dropped["details"][0].startswith("by ") and dropped["at_ms"] > 0
+    asked = yard.run("dlq", "requeue", "--id", event_id, "--closed", answer="n\n")
+    assert asked.returncode == 1 and "CLOSED" in asked.stdout
     assert yard.json("dlq", "requeue", "--id", event_id, "--closed", "--yes")["requeued"] == 1
+    settled = [one for one in yard.json("why", event_id)["steps"] if one["what"] == "settled"]
+    assert [one["outcome"] for one in settled] == ["dropped", "requeued"], "the one before stays told"
+    ((number,),) = yard.execute("SELECT max(replay) FROM rajada.replays")
+    assert f"run {number}" in settled[1]["details"][0] and "dead/" in settled[1]["details"][-1]
     assert yard.closed() == {"requeued": 1, "dropped": 2}
 
 

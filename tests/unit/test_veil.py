@@ -52,6 +52,9 @@ def test_headers_of_others_are_veiled() -> None:
     assert veiled_header(("event_id", uid("e1").encode())) == uid("e1")
     assert veiled_header(("x-phone", b"5511912345678")) == "‹13 bytes›"
     assert veiled_header(("x-name", b"Ana")) == "‹3 bytes›"
+    assert veiled_header(("first-failed-at", b"1796046006815")) == "1796046006815", "a time, no phone"
+    assert veiled_header(("kafka_dlt-original-timestamp", b"1796046006815")) == "1796046006815"
+    assert veiled_header(("due-at", b"+55 11 91234-5678")) == "***"
     assert veiled_header(("kafka_dlt-exception-message", b"call +55 11 91234-5678")) == "call ***"
 
 

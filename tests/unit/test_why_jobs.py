@@ -175,3 +175,21 @@ def test_a_held_or_waiting_job_says_what_for() -> None:
         "(the channel session does not work)"
     )
     assert now("released", run_after=None).startswith("is held until")
+
+
+def test_a_job_that_could_run_says_who_has_paused_it() -> None:
+    def now(paused: dict[str | None, str]) -> tuple[str, str]:
+        story = told(Evidence(JOB, ["job"], jobs=[job(run_after=after(0), attempts=0)], paused=paused))
+        return story.now[-1].state, story.now[-1].text
+
+    organization = job().organization_id
+    assert now({}) == ("ready", "waits for its turn to run")
+    assert now({"another": "since then"})[0] == "ready"
+    assert now({organization: "since 12:00 by ana"}) == (
+        "paused",
+        "waits: its organization is paused since 12:00 by ana; "
+        f"`rajada resume --organization {organization}` lets it go on",
+    )
+    assert now({None: "since 12:00 by ana", organization: "x"})[1] == (
+        "waits: everything is paused since 12:00 by ana; `rajada resume` lets it go on"
+    )
