@@ -101,6 +101,21 @@ JOB_REASONS: Final[Mapping[str, Reason]] = {
         "This version has no handler for the job's kind.",
         "Upgrade Rajada, or find out who writes such jobs; then requeue the dead letter.",
     ),
+    "contact_full": Reason(
+        "too many jobs of this contact wait",
+        "The contact's record of jobs that have not ended is full (8 MiB); further ones are dead letters.",
+        "Why do they not end (held, an engine that is away)? When that is mended, requeue the dead letters.",
+    ),
+    "job_too_large": Reason(
+        "a job too large to be run",
+        "The job's record is above 1 MiB: it could not be written again for a further attempt.",
+        "Who writes such jobs? Answer by hand.",
+    ),
+    "attempts_spent": Reason(
+        "no attempt is left",
+        "The job's record came with all its attempts spent; none of ours does.",
+        "Find out who writes to dispatch.jobs; a requeue gives it new attempts.",
+    ),
     "handler_failed": Reason(
         "an error of ours", "A handler raised instead of answering; the worker's log has the details."
     ),

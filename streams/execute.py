@@ -21,9 +21,10 @@ from streams.heads import State
 from streams.job_book import JobBook, head_of
 from streams.job_counting import JobTally
 from streams.job_endings import Rules
-from streams.lanes import Turn
+from streams.merging import merge
 from streams.ports import Outbox
-from streams.transitions import answered, hand_back, lose, merge, not_working, release_if_gone, start
+from streams.transitions import answered, hand_back, lose, not_working, release_if_gone, start
+from streams.turns import Turn
 
 log = structlog.get_logger(__name__)
 
@@ -158,12 +159,12 @@ class Executor:
             jobs = self._book.jobs(turn.key, turn.partition)
             head = head_of(jobs, turn.job_id, State.WAITING)
             if head is None:  # held, cancelled or run meanwhile
-                self._book.lanes.ended(turn.key)
+                self._book.lanes.not_started(turn, now_ms)
                 self._book.offer(turn.key, turn.partition, jobs)
             elif head.session_id in asleep:
                 not_working(jobs, turn.key, turn.job_id, self._rules, now_ms)
                 self.tally.session_waits += 1
-                self._book.lanes.ended(turn.key)
+                self._book.lanes.not_started(turn, now_ms)
                 self._book.changed(turn.key, turn.partition, jobs)
             else:
                 if head.looks:  # that trouble is over: another one is told again
@@ -194,7 +195,7 @@ class Executor:
         jobs = self._book.jobs(turn.key, turn.partition)
         head = head_of(jobs, job.id, State.RUNNING)
         if head is None:  # cancelled between its start and now
-            self._book.lanes.ended(turn.key)
+            self._book.lanes.not_started(turn, self._clocks.wall_ms())
             self._book.offer(turn.key, turn.partition, jobs)
             return
         headers = list(head.origin.headers) if head.origin is not None else []

@@ -9,8 +9,9 @@ from typing import Final
 
 from streams.executor_ports import JobsTable
 from streams.heads import PAUSES, ContactJobs, Head, Send, State
-from streams.lanes import Lanes, Turn, eligible_at
+from streams.lanes import Lanes, eligible_at
 from streams.ports import Item
+from streams.turns import Turn
 
 SLICE: Final = 2_000
 """Records looked at without letting others run."""
@@ -122,6 +123,8 @@ class JobBook:
         unsent = bool(jobs.unsent)
         for job_id, head in jobs.heads.items():
             unsent = unsent or bool(head.unsent)
+            if head.session_id is not None and head.started_ms:
+                self.lanes.rates.began(head.session_id, head.started_ms)
             if head.state in (State.RUNNING, State.HELD):
                 lost.append((key, partition, job_id))
             elif head.state is State.UNVERIFIED:

@@ -17,7 +17,7 @@ class JobTally:
     """What became of records, commands and attempts since the process started."""
 
     read: int = 0
-    """Records of `dispatch.jobs`: each is counted in one of the next six."""
+    """Records of `dispatch.jobs`: each is counted in one of the next seven."""
     taken: int = 0
     returned: int = 0
     """Came back from the delay topics."""
@@ -28,6 +28,8 @@ class JobTally:
     postponed: int = 0
     """Written by another version: looked at again later."""
     unreadable: int = 0
+    refused_jobs: int = 0
+    """Too large, or one too many of its contact."""
     commands: int = 0
     refused: int = 0
     started: int = 0
@@ -66,7 +68,7 @@ class JobTally:
     def accounted(self) -> int:
         """The sum of the records' places; equal to `read` between two batches."""
         places = self.taken, self.returned, self.dropped, self.elsewhere, self.postponed, self.unreadable
-        return sum(places)
+        return sum(places) + self.refused_jobs
 
 
 def told(tally: JobTally, running: int, waiting: int, paused: Collection[str] = ()) -> dict[str, int | str]:
@@ -79,6 +81,7 @@ def told(tally: JobTally, running: int, waiting: int, paused: Collection[str] = 
         "jobs_elsewhere": tally.elsewhere,
         "jobs_postponed": tally.postponed,
         "jobs_unreadable": tally.unreadable,
+        "jobs_refused": tally.refused_jobs,
         "jobs_running": running,
         "jobs_waiting": waiting,
         "jobs_merged": tally.merged,

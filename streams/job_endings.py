@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from schemas import alert_texts
 from schemas.kinds import INBOUND_TURN
 from schemas.records import Alert, Job
@@ -81,7 +83,12 @@ def hold(
 
 
 def let_go(event: Event, head: Head, now_ms: int) -> None:
-    """Put a job that is held or delayed back into its lane, due at once."""
+    """Put a job that is held or delayed back into its lane, due at once.
+
+    Of one whose last attempt is spent nobody knows what came of that, and a person orders it all the same: it
+    is given back, so that one click sends (spec/group_link.md) and no attempt is above the maximum.
+    """
+    head.attempt = min(head.attempt, max(head.whole().max_attempts, 1) - 1)
     move(event, head, State.UNVERIFIED if head.state is State.HELD and head.unseen else State.WAITING)
     head.unseen, head.held, head.alarmed, head.looks = False, None, False, 0
     head.seq += 1
@@ -120,14 +127,21 @@ def die(
     rules: Rules,
     now_ms: int,
     facts: Mapping[str, object] | None = None,
+    *,
+    cut: bool = False,
 ) -> None:
-    """Give a job up: its record into the dead letters, an alert to whoever can help."""
+    """Give a job up: its record into the dead letters, an alert to whoever can help.
+
+    `cut`: tell of it without its content, which is too large for that.
+    """
     move(event, head, State.DEAD)
     head.seq += 1
     head.last_error = reason
     head.first_failed_ms = head.first_failed_ms or now_ms
     bury(job_id, head, code, now_ms)
     job = head.whole()
+    if cut:
+        job = msgspec.structs.replace(job, payload="{}", events=())
     alert = alert_texts.job_dead(job, reason, rules.language)
     tell(head, job, now_ms, f"dead:{code}", facts=facts, alert=alert)
     _close(head, f"dead:{code}", now_ms)
@@ -141,6 +155,9 @@ def leave_to(event: Event, head: Head, survivor_id: str, event_seq: int, outcome
     tell(head, job, now_ms, outcome)
     tell(head, job, now_ms, outcome, moved=(survivor_id, event_seq, job.events))
     _close(head, outcome, now_ms)
+    head.conversation_id = None
+    if not head.started_ms:  # no rate and no distance is counted from it
+        head.session_id, head.kind = None, ""
 
 
 def cover(jobs: ContactJobs, newer_id: str, newer: Head, job: Job, now_ms: int) -> None:

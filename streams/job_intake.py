@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
 
-from schemas.codec import decode_command
 from schemas.dead import Cause, Header, resting_place
 from schemas.delayed import tried_again
 from schemas.errors import Undecodable, UnknownSchema
@@ -22,10 +22,13 @@ from streams.execute import Executor
 from streams.heads import KEPT_MS, PAUSES, Origin, State
 from streams.identifiers import canonical_row_id
 from streams.job_book import JobBook
-from streams.job_bounds import read_job
+from streams.job_bounds import LONGEST_KEY, read_command, read_job
 from streams.job_endings import Rules
+from streams.job_records import tell_command
+from streams.job_room import Filling, Room, refuses_order, size_of
+from streams.merging import merge_waiting
 from streams.ports import Outbox
-from streams.transitions import take
+from streams.transitions import refuse, take
 from streams.transport import Record
 
 log = structlog.get_logger(__name__)
@@ -49,6 +52,7 @@ class JobIntake:
         *,
         wall_ms: Callable[[], int],
         leaving: Callable[[], bool],
+        room: Room | None = None,
     ) -> None:
         self._book = book
         self._executor = executor
@@ -57,6 +61,7 @@ class JobIntake:
         self._rules = rules
         self._wall_ms = wall_ms
         self._leaving = leaving
+        self._room = room or Room()
 
     async def jobs(self, records: Sequence[Record], partition: int) -> None:
         """Apply a batch of `dispatch.jobs`."""
@@ -65,20 +70,53 @@ class JobIntake:
             await asyncio.sleep(HELD_LOOK_S)
         self._executor.hear()
         now_ms = self._wall_ms()
+        contacts: dict[bytes, Filling] = {}
         for record in records:
-            self._job(record, partition, now_ms)
+            if self._is_in_the_way(record, contacts):
+                self._wrote(contacts, partition)
+                await self._sent(record.key or b"", partition)
+                contacts.clear()
+                now_ms = self._wall_ms()
+            self._job(record, partition, contacts, now_ms)
+        self._wrote(contacts, partition)
+
+    def _wrote(self, contacts: Mapping[bytes, Filling], partition: int) -> None:
+        """Hand over what the batch has changed, each contact once, however many of its jobs came."""
+        for key, contact in contacts.items():
+            if contact.changed:
+                self._book.changed(key, partition, contact.jobs)
         self._book.flush()
         self._executor.wake()
+
+    def _is_in_the_way(self, record: Record, contacts: Mapping[bytes, Filling]) -> bool:
+        """Whether the record's contact is full of what merges have named and nobody has sent yet."""
+        contact = contacts.get(record.key or b"")
+        return (
+            contact is not None
+            and contact.refuses(len(record.value or b"")) is not None
+            and contact.has_unsent
+        )
+
+    async def _sent(self, key: bytes, partition: int) -> None:
+        """Wait until what a contact's record names is sent; not for ever, since Kafka may be away."""
+        until = time.monotonic() + self._room.patience_s
+        while time.monotonic() < until:
+            await asyncio.sleep(HELD_LOOK_S)
+            if not Filling(self._book.jobs(key, partition), self._room).has_unsent:
+                return
 
     def _crowded(self) -> bool:
         waiting = self._book.lanes.waiting_but(self._book.paused)
         return waiting + len(self._book.unverified) > MOST_WAITING
 
-    def _job(self, record: Record, partition: int, now_ms: int) -> None:
+    def _job(self, record: Record, partition: int, contacts: dict[bytes, Filling], now_ms: int) -> None:
         tally = self._executor.tally
         tally.read += 1
         if record.key == PAUSES:
             self._bury(record, "bad_key", "under this key pauses are kept: it is no contact's", now_ms)
+            return
+        if record.key is not None and len(record.key) > LONGEST_KEY:
+            self._bury(record, "bad_key", f"a contact's key has {LONGEST_KEY:,} bytes at most", now_ms)
             return
         if record.key is None or record.value is None:
             self._bury(record, "no_key" if record.key is None else "no_value", "a job needs both", now_ms)
@@ -94,24 +132,48 @@ class JobIntake:
         if job.run_by == "table":
             tally.elsewhere += 1
             return
-        self._take(record, record.key, job, partition, now_ms)
+        contact = contacts.get(record.key)
+        if contact is None:
+            contact = contacts[record.key] = Filling(self._book.jobs(record.key, partition), self._room)
+        self._take(record, record.key, record.value, job, contact, now_ms)
 
-    def _take(self, record: Record, key: bytes, job: Job, partition: int, now_ms: int) -> None:
-        tally = self._executor.tally
-        jobs = self._book.jobs(key, partition)
+    def _take(
+        self, record: Record, key: bytes, value: bytes, job: Job, contact: Filling, now_ms: int
+    ) -> None:
+        tally, jobs = self._executor.tally, contact.jobs
         before = jobs.heads.get(job.id)
         returns = before is not None and before.state is State.DELAYED
         headers: list[Header] = list(record.headers)
         origin = Origin(record.topic, record.partition, record.offset, record.timestamp, headers)
+        size = size_of(key, value, headers)
+        if before is None or (before.state is State.AWAITED and before.cancel is None):
+            why = contact.refuses(size)
+            if why is not None:
+                self._refuse(record, key, job, origin, contact, why, now_ms)
+                return
         # a delayed record may come back with a new timestamp long after: what it was due at tells its age
         old = min(record.timestamp, read_due(headers) or record.timestamp) < now_ms - KEPT_MS
-        head = take(jobs, key, job, record.value or b"", origin, self._rules, now_ms, old=old)
+        head = take(jobs, key, job, value, origin, self._rules, now_ms, old=old)
         if head is None:
             tally.dropped += 1
             return
         tally.returned += returns
         tally.taken += not returns
-        self._book.changed(key, partition, jobs)
+        if contact.took(0 if returns else size, head):
+            tally.merged += merge_waiting(jobs, now_ms)
+            contact.measure()
+
+    def _refuse(
+        self, record: Record, key: bytes, job: Job, origin: Origin, contact: Filling, why: str, now_ms: int
+    ) -> None:
+        """Bury a job that its contact's record has no room for. What is told of it is sent at once, and no
+        head is kept: a flood would go on to fill the record."""
+        self._executor.tally.refused_jobs += 1
+        contact.changed = contact.jobs.heads.pop(job.id, None) is not None or contact.changed
+        head = refuse(job, record.value or b"", origin, why, self._rules, now_ms)
+        for send in head.unsent:
+            self._outbox.send(send.topic, [(key, send.value, record.partition, send.headers)])
+        log.warning("dead_letter", reason=why, job_id=job.id, topic=record.topic, offset=record.offset)
 
     def _not_yet(self, record: Record, to: str, message: str, now_ms: int) -> None:
         """Another version wrote it: during a rolling upgrade a worker that knows it may come; for an hour."""
@@ -147,7 +209,7 @@ class JobIntake:
         tally = self._executor.tally
         tally.commands += 1
         try:
-            command = decode_command(record.value or b"")
+            command = read_command(record.value or b"")
         except UnknownSchema as error:
             self._not_yet(record, CONTROL, str(error), now_ms)
             return
@@ -164,10 +226,20 @@ class JobIntake:
             self._bury(record, "bad_key", "under this key pauses are kept: it is no contact's", now_ms)
             return
         key = record.key or b""
+        if len(key) > LONGEST_KEY:
+            self._bury(record, "bad_key", f"a contact's key has {LONGEST_KEY:,} bytes at most", now_ms)
+            return
         jobs = self._book.jobs(key, partition)
         organization_id, _, contact_id = key.decode(errors="replace").partition(":")
         # the key of a group link ends with a phone: nobody's id, and not for the trace
         contact = command.organization_id or organization_id, canonical_row_id(contact_id)
+        no_room = refuses_order(jobs, command, self._room)
+        if no_room is not None:
+            facts = {"command": command.id, "action": command.action, "because": no_room}
+            told = tell_command(*contact, command.job_id, now_ms, f"refused:{command.action}", facts)
+            self._outbox.send(told.topic, [(key, told.value, partition, None)])
+            tally.refused += 1
+            return
         if command.action == "forget":
             forget(jobs, contact, command, now_ms)
         elif not carry_out(jobs, contact, command, self._rules, now_ms):

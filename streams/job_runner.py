@@ -107,7 +107,7 @@ class JobRunner:
 
     async def own(self, owned: set[int]) -> None:
         """These partitions are ours and recovered: run their jobs from now on."""
-        self._lanes.share = len(owned) / self._partitions
+        self._lanes.rates.share = len(owned) / self._partitions
         await self.executor.own(owned)
         log.info("jobs_owned", partitions=sorted(owned), waiting=self._lanes.waiting)
 
@@ -138,7 +138,7 @@ class JobRunner:
     @property
     def share(self) -> float:
         """This worker's part of a rate that all workers share: its partitions of all."""
-        return self._lanes.share
+        return self._lanes.rates.share
 
 
 def _there(settings: Settings) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 One job a contact runs at a time. Contacts that wait for a free slot are taken organization by organization:
 the one with the fewest running jobs for its weight comes next, so that nobody's flood or slowness holds
-another's; inside an organization by priority, then first come, first served. A channel session has a rate,
-a person a least distance between two starts: who must wait for those waits aside.
+another's; inside an organization by priority, then first come, first served. A channel session has a rate
+(`streams.rates`), a person a least distance between two starts: who must wait for those waits aside.
 """
 
 from __future__ import annotations
@@ -13,18 +13,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Final
 
 from streams.heads import EVERYBODY
-
-RETRY_YIELDS_MS: Final = 30_000
-"""A retry goes behind those who come up to so long after it, for each attempt that was spent on it: what
-fails again and again takes the slots that others leave."""
-BURST_MS: Final = 1_000
-"""So much of a session's rate may come at once, and so late a place in it may be taken: what passes while
-nobody could start (a pause, full slots) is not made up for in a flood afterwards."""
-MOST_SESSIONS: Final = 10_000
-"""Sessions whose rate is kept in mind; above it those that have been idle are forgotten."""
+from streams.rates import Rates
+from streams.turns import Entry, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +31,6 @@ class Limits:
     """Starts a second of one channel session, all workers together; 0 = no limit."""
     batch_of_kind: Mapping[str, int] = field(default_factory=dict)
     """Kind → most jobs of it that run at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A contact whose next job may start."""
-
-    key: bytes
-    partition: int
-    organization_id: str
-    job_id: str
-    kind: str
-    session_id: str | None
-    priority: int
-    not_before_ms: int = 0
-    attempt: int = 0
-    """Attempts spent so far."""
-
-    def place(self, now_ms: int) -> int:
-        """Its place among those of the same priority, by when it came."""
-        return max(now_ms, self.not_before_ms) + RETRY_YIELDS_MS * self.attempt
-
-
-Entry = tuple[int, int, int, Turn]
-"""(priority, place, arrival, turn): in this order they are taken."""
 
 
 @dataclass(slots=True)
@@ -87,23 +55,21 @@ class Lanes:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.share = 1.0
-        """This worker's part of a session's rate: its partitions of all."""
+        self.rates = Rates(limits.rate_per_s)
         self.clear()
 
     def clear(self) -> None:
         """The partitions go: nothing waits and nothing runs here any more."""
+        self.rates.clear()
         self._turns: dict[bytes, Turn] = {}
         self._turns_of: Counter[str] = Counter()
         """Organization → how many of them are its."""
         self._running: dict[bytes, Turn] = {}
         self._organizations: dict[str, _Organization] = {}
         self._aside: list[tuple[int, int, Entry]] = []
-        """Heap of (not before, arrival, entry): they wait for their rate or distance."""
-        self._next_of_session: dict[str, float] = {}
-        self._forget_above = MOST_SESSIONS
-        self._reserved: dict[str, int] = {}
-        """Job → the place it has in its session's rate, ms: it isn't taken twice."""
+        """Heap of (not before, arrival, entry): their time has not come, or they keep their distance."""
+        self._places: dict[bytes, int] = {}
+        """Contact → its place among the others."""
         self._of_kind: dict[str, int] = {}
         self._arrival = 0
         self._floor = 0.0
@@ -111,24 +77,37 @@ class Lanes:
     # -- what the executor tells
 
     def offer(self, turn: Turn, now_ms: int) -> None:
-        """This is the contact's next job now (instead of what was offered before)."""
-        if self._turns.get(turn.key) == turn:
+        """This is the contact's next job now, in the place of what was offered before."""
+        before = self._turns.get(turn.key)
+        if before == turn:
             return
-        self.withdraw(turn.key, turn.job_id)
+        place = turn.place(now_ms)
+        if before is not None and before.attempt == turn.attempt:
+            place = min(place, self._places[turn.key])  # a merge must not send it to the end
+        self.withdraw(turn.key)
         self._turns[turn.key] = turn
+        self._places[turn.key] = place
         self._turns_of[turn.organization_id] += 1
         self._arrival += 1
-        entry = (turn.priority, turn.place(now_ms), self._arrival, turn)
+        entry = (turn.priority, place, self._arrival, turn)
         if turn.not_before_ms > now_ms:
-            self._put_aside(turn.not_before_ms, entry)
+            heapq.heappush(self._aside, (turn.not_before_ms, self._arrival, entry))
         else:
             self._queue(entry)
 
-    def withdraw(self, key: bytes, following: str | None = None) -> None:
-        """The contact has nothing to run (but the job `following`, whose place in its rate it keeps)."""
-        before = self._pop(key)
-        if before is not None and before.job_id != following:
-            self._reserved.pop(before.job_id, None)
+    def withdraw(self, key: bytes) -> None:
+        """The contact has nothing to run."""
+        turn = self._turns.pop(key, None)
+        if turn is not None:
+            del self._places[key]
+            self._turns_of[turn.organization_id] -= 1
+            if not self._turns_of[turn.organization_id]:
+                del self._turns_of[turn.organization_id]
+
+    def not_started(self, turn: Turn, now_ms: int) -> None:
+        """A turn that was taken did not start after all."""
+        self.rates.give_back(turn.session_id, now_ms)
+        self.ended(turn.key)
 
     def ended(self, key: bytes) -> None:
         """The contact's running job has ended."""
@@ -164,7 +143,8 @@ class Lanes:
 
     def next_due(self) -> int | None:
         """When the first turn that waits aside may go, Unix ms."""
-        return self._aside[0][0] if self._aside else None
+        dues = [self._aside[0][0] if self._aside else None, self.rates.next_due()]
+        return min((due for due in dues if due is not None), default=None)
 
     def take(self, now_ms: int, paused: Collection[str]) -> list[Turn]:
         """The turns that start now: as many as slots are free. They count as running from here on."""
@@ -193,17 +173,6 @@ class Lanes:
 
     # -- inside
 
-    def _pop(self, key: bytes) -> Turn | None:
-        turn = self._turns.pop(key, None)
-        if turn is not None:
-            self._turns_of[turn.organization_id] -= 1
-            if not self._turns_of[turn.organization_id]:
-                del self._turns_of[turn.organization_id]
-        return turn
-
-    def _put_aside(self, until_ms: int, entry: Entry) -> None:
-        heapq.heappush(self._aside, (until_ms, entry[2], entry))
-
     def _queue(self, entry: Entry) -> None:
         name = entry[3].organization_id
         organization = self._organizations.get(name)
@@ -217,8 +186,14 @@ class Lanes:
         """Those whose time has come go back among the others."""
         while self._aside and self._aside[0][0] <= now_ms:
             _, _, entry = heapq.heappop(self._aside)
-            if self._turns.get(entry[3].key) is entry[3]:
+            if self._is_offered(entry):
                 self._queue(entry)
+        for entry in self.rates.due(now_ms, self._is_offered):
+            self._queue(entry)
+
+    def _is_offered(self, entry: Entry) -> bool:
+        """Not withdrawn, nor offered anew meanwhile."""
+        return self._turns.get(entry[3].key) is entry[3]
 
     def _next(self, organization: _Organization, now_ms: int) -> Turn | None:
         """The organization's next turn that may start now; one that may not yet waits aside."""
@@ -226,40 +201,19 @@ class Lanes:
         while heaps := [heap for kind in kinds if (heap := organization.waiting[kind])]:
             entry = heapq.heappop(min(heaps, key=itemgetter(0)))
             turn = entry[3]
-            if self._turns.get(turn.key) is not turn or turn.key in self._running:
-                continue  # withdrawn, or offered anew meanwhile
-            slot_ms = self._slot(turn, now_ms)
-            if slot_ms <= now_ms:
+            if not self._is_offered(entry) or turn.key in self._running:
+                continue
+            if turn.session_id is None or self.rates.take(turn.session_id, now_ms):
                 return turn
-            self._reserved[turn.job_id] = slot_ms
-            self._put_aside(slot_ms, entry)
+            self.rates.wait(turn.session_id, entry, now_ms)
         return None
 
     def _has_its_batch(self, kind: str) -> bool:
         most = self.limits.batch_of_kind.get(kind)
         return most is not None and self._of_kind.get(kind, 0) >= most
 
-    def _slot(self, turn: Turn, now_ms: int) -> int:
-        """When its session may start the turn's job: the place it has, or else the session's next one."""
-        rate = self.limits.rate_per_s * self.share
-        if turn.session_id is None or rate <= 0:
-            return now_ms
-        step = 1000 / rate
-        reserved = self._reserved.get(turn.job_id)
-        if reserved is not None and reserved >= now_ms - max(BURST_MS, step):
-            return reserved
-        idle = now_ms - max(BURST_MS - step, 0)
-        if len(self._next_of_session) > self._forget_above:
-            busy = {session: place for session, place in self._next_of_session.items() if place > idle}
-            self._next_of_session = busy
-            self._forget_above = max(MOST_SESSIONS, 2 * len(busy))
-        place = max(self._next_of_session.get(turn.session_id, 0.0), idle)
-        self._next_of_session[turn.session_id] = place + step
-        return int(place) if place > now_ms else now_ms
-
     def _start(self, organization: _Organization, turn: Turn) -> None:
-        self._pop(turn.key)
-        self._reserved.pop(turn.job_id, None)
+        self.withdraw(turn.key)
         self._running[turn.key] = turn
         organization.running += 1
         organization.served += 1 / organization.weight

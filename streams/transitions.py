@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from schemas import alert_texts
-from schemas.kinds import GROUP_LINK, INBOUND_TURN
+from schemas.kinds import GROUP_LINK
 from schemas.records import Alert, Job
 from schemas.topic_names import CONTROL
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
-from streams.heads import ContactJobs, Head, Origin, State, place_of
-from streams.job_endings import Rules, cover, delay, die, end, hold, leave_to, let_go, move
-from streams.job_records import send_later, take_events_in, tell
+from streams.heads import ContactJobs, Head, Origin, State
+from streams.job_endings import Rules, cover, delay, die, end, hold, let_go, move
+from streams.job_records import send_later, tell
 from streams.job_table import Event, targets
 from streams.retry import backoff_ms, credit_delay_ms, session_delay_ms
 
@@ -25,6 +25,8 @@ HANDED_BACK_MOST: Final = 3
 UNKNOWN_OUTCOME: Final = "unknown_outcome"
 """Code of a hold: it may or may not have taken effect."""
 SESSION_ALARM_MS: Final = 3600 * 1000
+MOST_TOLD_BYTES: Final = 2 * 1024 * 1024
+"""A larger job is told of without its content, which its letter has: outcomes have a largest size, too."""
 SOON_MS: Final = 1_000
 """A job that is due so soon waits in its lane: clocks of two machines differ a little."""
 
@@ -55,9 +57,11 @@ def take(
         head = jobs.heads[job.id] = Head(State.AWAITED)
     if before is not State.DELAYED:
         jobs.seat(head, job, raw, origin)
-    head.replay, head.seq, head.copy = job.replay, max(head.seq, job.seq), job.copy
-    head.attempt, head.run_after_ms = job.attempt, job.run_after_ms
-    if job.kind not in rules.kinds:
+    _number(head, job)
+    if head.attempt >= max(job.max_attempts, 1):  # written by hand: none of ours is tried again then
+        reason = f"attempts_spent: {head.attempt} of {job.max_attempts}"
+        die(Event.RECORD, job.id, head, "attempts_spent", reason, rules, now_ms)
+    elif job.kind not in rules.kinds:
         reason = f"unknown_kind: no handler for {job.kind!r}"
         die(Event.RECORD, job.id, head, "unknown_kind", reason, rules, now_ms)
     elif before is State.AWAITED and head.cancel is not None:
@@ -75,6 +79,25 @@ def take(
     return head
 
 
+def refuse(job: Job, raw: bytes, origin: Origin, reason: str, rules: Rules, now_ms: int) -> Head:
+    """Give a job up that its contact's record has no room for; `reason` is `code: in words`.
+
+    The head is not the contact's: it says what has to be sent.
+    """
+    head = Head(State.AWAITED)
+    ContactJobs().seat(head, job, raw, origin)
+    _number(head, job)
+    code, cut = reason.partition(":")[0], len(raw) > MOST_TOLD_BYTES
+    die(Event.RECORD, job.id, head, code, reason, rules, now_ms, cut=cut)
+    return head
+
+
+def _number(head: Head, job: Job) -> None:
+    """Give a head the numbers of the job's record."""
+    head.replay, head.seq, head.copy = job.replay, max(head.seq, job.seq), job.copy
+    head.attempt, head.run_after_ms = job.attempt, job.run_after_ms
+
+
 def verify(jobs: ContactJobs, job_id: str, ended: State | None, now_ms: int) -> bool:
     """The row of an old record was read: `ended` says how its job ended meanwhile, if it did."""
     head = jobs.heads.get(job_id)
@@ -89,38 +112,6 @@ def verify(jobs: ContactJobs, job_id: str, ended: State | None, now_ms: int) -> 
 
 
 # -- the run
-
-
-def merge(jobs: ContactJobs, job_id: str, now_ms: int) -> tuple[str, int]:
-    """Let waiting turns of a conversation that were never attempted become one: its id, how many it took in.
-
-    The newest survives and carries all events (spec/jobs.md, "Lanes"). A job made by `--again` stays alone.
-    """
-    first = jobs.heads[job_id]
-    if first.kind != INBOUND_TURN or first.conversation_id is None or first.attempt:
-        return job_id, 0
-    alike = [
-        (other_id, other)
-        for other_id, other in jobs.waiting()
-        if other.conversation_id == first.conversation_id and other.kind == first.kind and not other.attempt
-    ]
-    if len(alike) < 2:  # as nearly always: no job has to be decoded for that
-        return job_id, 0
-    together = [(other_id, other) for other_id, other in alike if not _alone(other)]
-    if len(together) < 2 or _alone(first):
-        return job_id, 0
-    *taken, (survivor_id, survivor) = together
-    take_events_in(survivor, taken)
-    survivor.seq = max(head.seq for _, head in together) + 1
-    survivor.priority = min(head.priority for _, head in together)
-    survivor.replay = max(head.replay for _, head in together)
-    for _, head in taken:
-        leave_to(Event.MERGE, head, survivor_id, survivor.seq, f"merged:{survivor_id}", now_ms)
-    return survivor_id, len(taken)
-
-
-def _alone(head: Head) -> bool:
-    return place_of(head.whole()).replay_of is not None
 
 
 def start(jobs: ContactJobs, job_id: str, now_ms: int) -> Job:

@@ -6,7 +6,6 @@ here. `biz_opaque_callback_data` carries our id, so that the provider's webhooks
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pydantic import SecretStr
 
 from settings import Settings
 from streams.handlers.http import HttpClient, Limits
+from streams.handlers.paces import Paces
 from streams.handlers.whatsapp_replies import THROUGHPUT, NotSent, Sent, read_reply
 
 LONGEST_TURN_S: Final = 10.0
@@ -71,11 +71,8 @@ class WhatsApp:
             read_s=settings.whatsapp_timeout_s,
             total_s=settings.whatsapp_timeout_s,
         )
-        self._rate_per_s = settings.whatsapp_rate_per_s
-        self._share = share
+        self._paces = Paces(settings.whatsapp_rate_per_s, share)
         self._wall_ms = wall_ms
-        self._turns: dict[str, float] = {}
-        """Phone number id → when the next message may go, monotonic seconds."""
         self.timeout_s = LONGEST_TURN_S + settings.whatsapp_timeout_s
         """Within so many seconds `send` has returned."""
 
@@ -84,11 +81,8 @@ class WhatsApp:
 
         `opaque`: what the provider's webhooks about this message shall carry, 512 characters at most.
         """
-        wait_s = self._turn_s(number.phone_number_id)
-        if wait_s > LONGEST_TURN_S:
+        if not await self._paces.turn(number.phone_number_id, LONGEST_TURN_S):
             return NotSent("rate", "number_busy: its rate is used up", THROUGHPUT)
-        if wait_s > 0:
-            await asyncio.sleep(wait_s)
         body = msgspec.json.encode(_message(template, opaque))
         reply = await self._client.post(
             f"{self._base}/{number.phone_number_id}/messages",
@@ -101,14 +95,6 @@ class WhatsApp:
             repeatable=False,
         )
         return read_reply(reply, self._wall_ms())
-
-    def _turn_s(self, phone_number_id: str) -> float:
-        """Take the number's next turn; returns in how many seconds it is. None is taken that is too far."""
-        now = time.monotonic()
-        turn = max(self._turns.get(phone_number_id, 0.0), now)
-        if turn - now <= LONGEST_TURN_S:
-            self._turns[phone_number_id] = turn + 1.0 / (self._rate_per_s * max(self._share(), 0.001))
-        return turn - now
 
 
 def _message(template: Template, opaque: str) -> dict[str, object]:

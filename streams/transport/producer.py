@@ -34,7 +34,7 @@ MESSAGE_TIMEOUT = 0.8
 """Share of the session timeout after which an undelivered record is given up: it must not land later."""
 STOP_TIMEOUT = 10.0
 """Seconds that a graceful stop waits for what is still undelivered."""
-MAX_RECORD_BYTES = 8 * 1024 * 1024
+MAX_RECORD_BYTES = 16 * 1024 * 1024
 """The client's own limit; what a topic takes is for its `max.message.bytes` to say."""
 MAX_QUEUE_KBYTES = 256 * 1024
 """KiB of records that wait in librdkafka; when it is full, sending waits."""

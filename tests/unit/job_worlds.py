@@ -27,6 +27,7 @@ from streams.heads import ContactJobs, Head, State, decode_jobs, encode_jobs
 from streams.job_book import JobBook
 from streams.job_endings import Rules
 from streams.job_intake import JobIntake
+from streams.job_room import Room
 from streams.lanes import Lanes, Limits
 from streams.ports import Item
 from tests.unit.worlds import Crash
@@ -240,6 +241,7 @@ class Worker:
         rules: Rules | None = None,
         spacing_ms: int = 0,
         rate_per_s: float = 0,
+        room: Room | None = None,
     ) -> None:
         self.world = world
         self.memory = world.recovered()
@@ -255,7 +257,7 @@ class Worker:
         self.executor = Executor(self.book, self.calls, self, self, self, clocks, self.rules)
         self.intake = JobIntake(
             self.book, self.executor, self.calls, self, self.rules,
-            wall_ms=clocks.wall_ms, leaving=lambda: False,
+            wall_ms=clocks.wall_ms, leaving=lambda: False, room=room,
         )  # fmt: skip
 
     # JobsTable

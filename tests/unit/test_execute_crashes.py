@@ -13,6 +13,7 @@ from schemas.codec import encode_command
 from schemas.records import Command, Job
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
 from streams.heads import State
+from streams.job_room import Room
 from tests.unit.job_worlds import ORGANIZATION, START_MS, Record, Worker, World, job_of, key_of, uuid
 from tests.unit.worlds import Crash
 
@@ -41,8 +42,9 @@ actions = st.one_of(
 class Story:
     """Plays actions in a world, through as many lives of the worker as it takes."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, room: Room | None = None) -> None:
         self.world = world
+        self.room = room
         self.given: dict[int, tuple[Job, bytes]] = {}
         self.orders = 0
         self.worker: Worker | None = None
@@ -50,7 +52,7 @@ class Story:
 
     async def life(self) -> Worker:
         if self.worker is None:
-            self.worker = Worker(self.world, concurrency=2)
+            self.worker = Worker(self.world, concurrency=2, room=self.room)
             await self.worker.begin()
         return self.worker
 

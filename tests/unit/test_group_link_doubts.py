@@ -6,9 +6,13 @@ import dataclasses
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.codec import decode_outcome, encode_job
+from schemas.records import Command
 from schemas.topic_names import OUTCOMES
+from streams.control import carry_out
 from streams.handlers.answers import Answer, Done, Hold, Retry
 from streams.heads import ContactJobs, Origin, State
 from streams.job_endings import Rules
@@ -109,3 +113,69 @@ def test_failures_wait_the_retry_delay_times_the_failures_at_most_times_eight() 
     start(jobs, LINK.id, START_MS)
     assert answered(jobs, KEY, LINK.id, Retry("whatsapp_1: no"), rules, START_MS)
     assert jobs.heads[LINK.id].state is State.DEAD and alerts(jobs) == ["job_dead"]
+
+
+@pytest.mark.parametrize("action", ["release", "run_now"])
+@pytest.mark.parametrize("rules", [HOLDING, RESENDING])
+def test_one_that_is_held_after_its_last_attempt_is_sent_by_one_order_under_the_same_number(
+    action: str, rules: Rules
+) -> None:
+    """A person has looked: the attempt that nobody knows of is given back, none goes above the maximum."""
+    jobs = ContactJobs()
+    running(rules, jobs)
+    head = jobs.heads[LINK.id]
+    head.attempt = LINK.max_attempts
+    head.doubts = 1 if rules is RESENDING else 0
+    for number in range(3):
+        doubt(jobs, "no answer", rules)
+        assert (head.state, head.attempt) == (State.HELD, LINK.max_attempts)
+        order = Command(id=str(number), at_ms=START_MS, action=action, job_id=LINK.id)
+        assert carry_out(jobs, (LINK.organization_id, None), order, rules, START_MS)
+        assert head.state is State.WAITING
+        assert start(jobs, LINK.id, START_MS).attempt == LINK.max_attempts
+
+
+def test_a_record_whose_attempts_are_spent_is_dead_and_nobody_is_called() -> None:
+    jobs = ContactJobs()
+    spent = msgspec.structs.replace(LINK, attempt=LINK.max_attempts)
+    take(
+        jobs, KEY, spent, encode_job(spent), Origin("dispatch.jobs", 0, 1, START_MS), HOLDING, START_MS,
+        old=False,
+    )  # fmt: skip
+    assert jobs.heads[LINK.id].state is State.DEAD and alerts(jobs) == ["job_dead"]
+
+
+happenings = st.lists(
+    st.sampled_from([*WAYS, "fails", "asks for less", "hold", "release", "run_now", "cancel", "requeue"]),
+    max_size=40,
+)
+
+
+@given(happenings, st.sampled_from([HOLDING, RESENDING]), st.integers(0, 4))
+def test_no_attempt_is_ever_above_the_maximum(script: list[str], rules: Rules, most: int) -> None:
+    link = msgspec.structs.replace(LINK, max_attempts=most)
+    jobs, now_ms = ContactJobs(), START_MS
+    origin = Origin("dispatch.jobs", 0, 1, START_MS)
+    take(jobs, KEY, link, encode_job(link), origin, rules, now_ms, old=False)
+    head = jobs.heads[link.id]
+    for number, what in enumerate(script):
+        now_ms = max(now_ms, head.run_after_ms)
+        if head.state is State.DELAYED:
+            job = head.whole()
+            take(jobs, KEY, job, encode_job(job), origin, rules, now_ms, old=False)
+        if head.state is State.WAITING:
+            assert 1 <= start(jobs, link.id, now_ms).attempt <= max(most, 1)
+        if what in WAYS:
+            if head.state is State.RUNNING:
+                doubt(jobs, what, rules)
+        elif what == "fails":
+            answered(jobs, KEY, link.id, Retry("whatsapp_1: no"), rules, now_ms)
+        elif what == "asks for less":
+            answered(jobs, KEY, link.id, Retry("rate", spends=False, kind="rate"), rules, now_ms)
+        else:
+            order = Command(
+                id=str(number), at_ms=now_ms, action=what, job_id=link.id, replay=number,
+                job=encode_job(link) if what == "requeue" else None,
+            )  # fmt: skip
+            carry_out(jobs, (link.organization_id, None), order, rules, now_ms)
+        assert head.attempt <= max(most, 1)

@@ -17,12 +17,12 @@ from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
 from streams.heads import KEPT_MS, ContactJobs, Head, Origin, State, encode_jobs, place_of
 from streams.job_endings import Rules, leave_to
 from streams.job_table import TABLE, Event, targets
+from streams.merging import merge
 from streams.transitions import (
     answered,
     forget,
     hand_back,
     lose,
-    merge,
     not_working,
     release_if_gone,
     start,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from schemas.records import Job
 from streams.handlers.answers import Answer, Done, Retry
-from streams.lanes import EVERYBODY, Lanes, Limits, Turn, eligible_at
+from streams.lanes import EVERYBODY, Lanes, Limits, eligible_at
+from streams.turns import Turn
 from tests.unit.job_worlds import START_MS, Worker, World, job_of, key_of, uuid
 
 
@@ -92,7 +93,7 @@ def test_a_paused_organization_starts_nothing_and_everybody_means_everybody() ->
 
 def test_a_sessions_rate_holds_over_time_and_others_pass() -> None:
     lanes = Lanes(Limits(concurrency=1_000, rate_per_s=80))
-    lanes.share = 0.25
+    lanes.rates.share = 0.25
     for n in range(100):
         lanes.offer(turn(f"s{n}", session="slow"), 0)
     lanes.offer(turn("other", session="else"), 0)
@@ -301,4 +302,4 @@ def test_sessions_that_nobody_speaks_of_any_more_are_forgotten() -> None:
     for n in range(30_000):
         lanes.offer(turn(str(n), session=str(n)), n)
         lanes.take(n, ())
-    assert len(lanes._next_of_session) < 15_000
+    assert len(lanes.rates._next) < 15_000

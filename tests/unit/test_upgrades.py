@@ -13,7 +13,7 @@ from schemas.delayed import EVERY_MS, FOR_MS, FORWARD_TO, LARGEST, UNKNOWN_SINCE
 from schemas.errors import UnknownSchema
 from schemas.records import Command
 from schemas.topic_names import CONTROL, DEAD, GROUP_LINKS, OUTCOMES, SOURCE
-from streams import events, job_intake
+from streams import events, job_bounds
 from streams.windows import WindowRule
 from tests.unit.builders import event, row, row_bytes, uid
 from tests.unit.job_worlds import START_MS, job_of
@@ -220,7 +220,7 @@ def test_a_command_of_an_unknown_schema_is_carried_out_by_the_worker_that_comes(
                 return order
             raise UnknownSchema(data[2:10])
 
-        monkeypatch.setattr(job_intake, "decode_command", known)
+        monkeypatch.setattr(job_bounds, "decode_command", known)
         await worker.live(START_MS + 5 * EVERY_MS, step_ms=10_000)
         assert world.rows()[job.id].job_status == "failed"
         assert worker.executor.tally.read == worker.executor.tally.accounted
