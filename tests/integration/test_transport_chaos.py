@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from chaos.plan import Plan
-from chaos.transport import own_broker, run
+from chaos.transport import PAUSE_S, own_broker, run
 from streams.transport import EXIT_CODE
 
 from .transport_lab import PARTITIONS, exit_code, laboratory
@@ -34,6 +34,37 @@ def test_an_outage_of_the_broker_is_ridden_out_or_ends_the_worker_and_loses_noth
     assert findings.violations == [], findings
     assert findings.details["coverage"]["broker kill"] == 1
     assert findings.records == pytest.approx(plan.rate * plan.seconds * 9 / 8, rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.parametrize(("seed", "partitions", "lookup_ms"), [(1, 6, 0), (2, 24, 300)])
+def test_whatever_is_done_to_a_worker_alone_the_others_go_on_in_time(
+    kafka, prefix, tmp_path, seed, partitions, lookup_ms
+):
+    plan = Plan(kafka, seed=seed, seconds=75, rate=400, partitions=partitions, lookup_ms=lookup_ms,
+                apart=12, name=f"{prefix}apart")  # fmt: skip
+    findings = run(plan, tmp_path)
+    assert findings.violations == [], findings
+    assert {"kill", "stop"} <= findings.details["coverage"].keys(), "hardly anything was done"
+    assert findings.longest_pause_s <= plan.session_s + PAUSE_S
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.timeout(900)
+def test_on_fausts_own_transport_the_same_runs_are_seen_to_lose(prefix, tmp_path):
+    seen = []
+    with own_broker() as (bootstrap, _):
+        for seed in range(1, 7):
+            folder = tmp_path / str(seed)
+            folder.mkdir()
+            plan = Plan(bootstrap, seed=seed, seconds=24, lookup_ms=300, stock=True, name=f"{prefix}{seed}")
+            findings = run(plan, folder)
+            seen += [name for name in ("lost", "uncommitted") if getattr(findings, name)]
+            if "lost" in seen:
+                return
+    pytest.fail(f"no run of six lost anything (seen: {seen}): could the audit notice it at all?")
 
 
 @pytest.mark.alone
