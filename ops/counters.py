@@ -18,6 +18,7 @@ _PLACES: Final = (
     ("applied_before", "applied before"),
     ("invalid_payload", "invalid"),
     ("rekeyed", "put under their key"),
+    ("postponed", "of a newer version, tried again later"),
     ("dead_letters", "dead letters"),
 )
 _ENDS: Final = (
@@ -31,6 +32,7 @@ _LINKS: Final = (
     ("group_links_enqueued", "on their way"),
     ("group_links_invalid", "invalid"),
     ("group_links_rekeyed", "put under their key"),
+    ("group_links_postponed", "of a newer version, tried again later"),
     ("group_links_dead", "dead letters"),
 )
 _ATTEMPTS: Final = (
@@ -89,10 +91,12 @@ def _jobs(values: Values) -> list[str]:
     running, waiting = int(values.get("jobs_running", 0)), int(values.get("jobs_waiting", 0))
     asleep = int(values.get("session_waits", 0))
     elsewhere, paused = int(values.get("jobs_elsewhere", 0)), values.get("jobs_paused")
+    postponed = int(values.get("jobs_postponed", 0))
     return [
         f"{_count(running, 'job')} running, {_count(waiting, 'contact')} waiting; "
         f"{_count(int(values['attempts']), 'attempt')}" + _list(_told(values, _ATTEMPTS)),
         *([f"{_count(elsewhere, 'job')} left to the CRM's own workers"] if elsewhere else []),
+        *([f"{_count(postponed, 'job')} of a newer version, tried again later"] if postponed else []),
         *([f"{_count(asleep, 'job')} found a channel session that doesn't work"] if asleep else []),
         *([f"paused: {paused}; `rajada resume` lets their jobs go on"] if paused else []),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from schemas.masking import masked
@@ -54,10 +55,5 @@ class DatabaseDecider:
 
 def _without_personal_data(decision: Decision) -> Decision:
     if isinstance(decision, Fail):
-        return Fail(
-            error_class=decision.error_class,
-            message=masked(decision.message),
-            deduplicated=decision.deduplicated,
-            warnings=decision.warnings,
-        )
+        return replace(decision, message=masked(decision.message))
     return decision

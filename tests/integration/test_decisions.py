@@ -31,6 +31,7 @@ from streams.events import Event, InvalidPayload, read_event
 from streams.facts import FactReader
 from streams.freezing import fail
 from streams.lengths import WindowLengths
+from streams.ports import Lengths
 from streams.question import Facts, Question, Rules
 from streams.windows import WindowRule, take_in
 from tests.integration.crm_tables import Connection, Row, Tables, crm_database, replace_rows
@@ -164,7 +165,7 @@ def _read(rows: Sequence[Row], base_ms: int) -> tuple[list[Event], set[str]]:
 
 
 async def _windows(
-    events: Sequence[Event], ridden: set[str], lengths: WindowLengths, cut: str
+    events: Sequence[Event], ridden: set[str], lengths: Lengths, cut: str
 ) -> list[tuple[bytes, Window]]:
     keys = [(event.organization_id, event.conversation_id, event.session_id) for event in events]
     rules = await lengths.lookup(keys)
