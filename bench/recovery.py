@@ -54,7 +54,10 @@ def fill(bootstrap: str, changelog: str, keys: int) -> int:
 def recover(bootstrap: str, name: str, folder: Path, keys: int) -> subprocess.Popen[bytes]:
     """Start a worker, wait until it works, tell how long that took."""
     log = folder / f"log-{time.monotonic_ns()}"
-    environment = {"BENCH_ID": name, "BENCH_BOOTSTRAP": bootstrap, "BENCH_DATA": str(folder / "data")}
+    environment = {
+        "BENCH_ID": name, "BENCH_BOOTSTRAP": bootstrap, "BENCH_DATA": str(folder / "data"),
+        "BENCH_PARTITIONS": str(PARTITIONS),
+    }  # fmt: skip
     command = [sys.executable, "-m", "faust", "-A", "bench.recovery_app", "worker", "-l", "info"]
     began = time.monotonic()
     with log.open("wb") as output:

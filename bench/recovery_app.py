@@ -7,11 +7,11 @@ import os
 import faust
 
 from bench.app import measured_app
-from bench.recovery import PARTITIONS
 from streams.contact import decode_contact, encode_contact
 from streams.transport import Batched, create_table, each_batch
 
 ID = os.environ["BENCH_ID"]
+PARTITIONS = int(os.environ["BENCH_PARTITIONS"])
 
 app = measured_app(ID, os.environ["BENCH_BOOTSTRAP"], os.environ["BENCH_DATA"], PARTITIONS)
 contacts = create_table(app, "contacts", partitions=PARTITIONS, encode=encode_contact, decode=decode_contact)

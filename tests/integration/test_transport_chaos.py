@@ -5,6 +5,9 @@ Longer and in all shapes: `python -m chaos.transport --series 20 --seconds 30`.
 
 from __future__ import annotations
 
+import os
+from time import monotonic, sleep
+
 import pytest
 
 from chaos.plan import Plan
@@ -12,6 +15,9 @@ from chaos.transport import PAUSE_S, own_broker, run
 from streams.transport import EXIT_CODE
 
 from .transport_lab import PARTITIONS, exit_code, laboratory
+
+AWAY_S = float(os.environ.get("RAJADA_TEST_AWAY_S", "150"))
+"""How long a broker is away in the slow tier."""
 
 
 @pytest.mark.alone
@@ -65,6 +71,36 @@ def test_on_fausts_own_transport_the_same_runs_are_seen_to_lose(prefix, tmp_path
             if "lost" in seen:
                 return
     pytest.fail(f"no run of six lost anything (seen: {seen}): could the audit notice it at all?")
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.timeout(2 * AWAY_S + 300)
+def test_minutes_without_a_broker_are_never_a_silent_idle_and_the_work_goes_on_by_itself(tmp_path):
+    with own_broker() as (bootstrap, broker), laboratory(bootstrap, "minutes.", tmp_path) as lab:
+        lab.start()
+        for first, away in ((0, True), (600, False)):
+            producer = lab.producer(log_level=0)
+            for i in range(first, first + 600):
+                producer.produce(lab.topic, b"x", f"k{i}", i % PARTITIONS)
+            producer.flush()
+            if away:
+                lab.wait_committed()
+                broker.kill()
+                until = monotonic() + AWAY_S
+                while monotonic() < until:
+                    sleep(1)
+                    lab.workers.supervise()
+                told = [worker.log.read_text() for worker in lab.workers.all]
+                ended = [worker.process.poll() for worker in lab.workers.all]
+                for text, code in zip(told[:-1], ended[:-1], strict=True):
+                    assert code == EXIT_CODE, text[-2000:]  # only one that ended itself has a successor
+                assert ended[-1] is not None or "alarm: silent" in told[-1] or len(told) > 1, told[-1][-2000:]
+                broker.start()
+                lab.workers.supervise()
+        lab.log.wait_committed(90, patience=90, meanwhile=lab.workers.supervise)
+        lab.wait_committed(5)
+        assert len(lab.processed()) == 1200
 
 
 @pytest.mark.alone
