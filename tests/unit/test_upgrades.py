@@ -12,7 +12,7 @@ from schemas.codec import decode_event, encode_command, encode_event
 from schemas.delayed import EVERY_MS, FOR_MS, FORWARD_TO, LARGEST, UNKNOWN_SINCE, WAITS_IN, goes_to
 from schemas.errors import UnknownSchema
 from schemas.records import Command
-from schemas.topic_names import CONTROL, DEAD, GROUP_LINKS, OUTCOMES, SOURCE
+from schemas.topic_names import CONTROL, DEAD, GROUP_LINKS, JOBS, OUTCOMES, SOURCE
 from streams import events, job_bounds
 from streams.windows import WindowRule
 from tests.unit.builders import event, row, row_bytes, uid
@@ -223,6 +223,20 @@ def test_a_command_of_an_unknown_schema_is_carried_out_by_the_worker_that_comes(
         monkeypatch.setattr(job_bounds, "decode_command", known)
         await worker.live(START_MS + 5 * EVERY_MS, step_ms=10_000)
         assert world.rows()[job.id].job_status == "failed"
+        assert worker.executor.tally.read == worker.executor.tally.accounted
+
+    play(story())
+
+
+def test_an_event_that_an_old_forwarder_brought_to_the_jobs_is_sent_on_to_where_it_was_to_go() -> None:
+    async def story() -> None:
+        world = Jobs()
+        worker = await worker_in(world)
+        since, to = (UNKNOWN_SINCE, b"%d" % START_MS), (FORWARD_TO, SOURCE.encode())
+        world.append(JOBS, key_of(), of_tomorrow(encode_event(row())), [since, to])
+        await worker.turn()
+        ((_, _, _, headers),) = world.durable[WAITS_IN]
+        assert goes_to(headers or ()) == SOURCE and since in (headers or ())
         assert worker.executor.tally.read == worker.executor.tally.accounted
 
     play(story())
