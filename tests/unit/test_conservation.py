@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.dead import REPLAYS, Header
+from schemas.delayed import WAITS_IN
 from schemas.topic_names import DEAD, PARKING, SOURCE
 from streams.decide import Decision, Fail, Stop
 from streams.question import Question
@@ -19,7 +20,10 @@ from tests.unit.builders import event, row, row_bytes, uid
 from tests.unit.test_freeze_protocol import settle
 from tests.unit.worlds import Record, Worker, World, enqueue
 
-KINDS = ("event", "invalid payload", "not json", "null", "wrong type", "wrong key", "wrong key twice")
+KINDS = (
+    "event", "invalid payload", "not json", "null", "wrong type", "wrong key", "wrong key twice",
+    "of tomorrow",
+)  # fmt: skip
 
 _BURIED_AT_ONCE = ("not json", "null", "wrong type", "wrong key twice")
 
@@ -46,6 +50,8 @@ def publish(world: World, n: int, kind: str, replays: int) -> None:
             value = b"\xff" + name.encode()
         case "null":
             value = None
+        case "of tomorrow":
+            value = b"\xc3\x01tomorrow" + name.encode()
         case "wrong type":
             value = row_bytes(name, event_type="message.created")
         case "wrong key":
@@ -90,7 +96,7 @@ def test_br_38_each_record_ends_in_exactly_one_place(script: list[tuple[str, int
         for one in told.events
     )
     letters = [*world.durable.get(DEAD, []), *world.durable.get(PARKING, [])]
-    again = world.durable.get(SOURCE, [])
+    again = [*world.durable.get(SOURCE, []), *world.durable.get(WAITS_IN, [])]
     assert all(count == 1 for count in ended.values())
     assert len(ended) + len(letters) + len(again) == len(script)
     # (this world's undertaker fetches no headers, so what dies in a window is not told apart here)

@@ -15,7 +15,7 @@ from streams.question import Question
 from tests.unit.builders import event, row, uid
 from tests.unit.worlds import Crash, Decide, Record, Worker, World
 
-KINDS = ("good", "again", "invalid", "garbage", "misplaced", "misplaced_twice")
+KINDS = ("good", "again", "invalid", "garbage", "misplaced", "misplaced_twice", "of_tomorrow")
 
 
 def write(world: World, kind: str, number: int, contact: str) -> None:
@@ -31,6 +31,8 @@ def write(world: World, kind: str, number: int, contact: str) -> None:
     if kind == "invalid":
         payload["contact_id"] = "nobody"
     value = json.dumps(row(name, payload=json.dumps(payload))).encode() if kind != "garbage" else b"\xff"
+    if kind == "of_tomorrow":
+        value = b"\xc3\x01tomorrow" + name.encode()
     key = b"elsewhere" if kind.startswith("misplaced") else one.key
     headers: list[tuple[str, bytes | None]] = [("cdc_source_ts_ms", str(world.now_ms).encode())]
     if kind == "misplaced_twice":
