@@ -187,7 +187,7 @@ def test_br_45_a_letter_copied_by_a_run_that_was_killed_is_not_copied_by_another
 def test_two_requeues_at_once_are_one(yard: Graveyard) -> None:
     filled(yard, 60)
     slow = subprocess.Popen(
-        yard.command("dlq", "requeue", "--all", "--yes", "--rate", "2"),
+        yard.command("dlq", "requeue", "--all", "--yes", "--rate", "0.5"),
         env=yard.environment, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     while done(yard) <= 0:

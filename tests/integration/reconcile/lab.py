@@ -45,9 +45,9 @@ class Worker:
         row = await self.ledger.look(alive=False)
         return await self.ledger.fire(None, Look(row.seen.now, fire=kind))  # type: ignore[arg-type]  # one of the kinds
 
-    async def run(self, **options: object) -> tuple[str, dict[str, int]]:
-        """A whole run; how it ended, and its counts."""
-        firing = await self.take()
+    async def run(self, firing: Firing | None = None, **options: object) -> tuple[str, dict[str, int]]:
+        """A whole run, of a firing if one was taken; how it ended, and its counts."""
+        firing = firing or await self.take()
         assert firing is not None, "a run goes on"
         made = await self.runner(**options).make(firing)
         return made.end, made.report.counts()
