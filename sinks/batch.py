@@ -44,6 +44,8 @@ class Taken:
     """None: nothing for Postgres, only the offset moves."""
     record: Record | None = None
     """As it came, for the dead letter that it may become."""
+    later: bool = False
+    """It waits for a sink that knows its schema."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,8 @@ class Graveyard:
             log.warning("unknown_schema", partition=one.record.partition, offset=one.record.offset)
 
     def _write(self, what: str, records: Sequence[_Written]) -> None:
+        if not records:
+            return
         producer = self._connected()
         failed: list[str] = []
 

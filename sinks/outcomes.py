@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import structlog
@@ -23,6 +23,7 @@ from schemas.records import Outcome
 from schemas.topic_names import OUTCOMES
 from settings import Language, Settings
 from sinks.batch import Batch, End, Record, Taken, batch_of
+from sinks.counting import Meter
 from sinks.failures import PositionMoved, PostgresAway, Refused, Unavailable
 from sinks.group_link_care import GroupLinkCare
 from sinks.intake import Intake
@@ -115,6 +116,7 @@ class _Sink:
         self._language = language
         self._away: list[Record] = []
         self._writing: _Writing | None = None
+        self._meter = Meter(NAME)
         self._hand = ThreadPoolExecutor(1, thread_name_prefix="sink-writer")
         self._wait_s = FIRST_WAIT_S
         self._failed = False
@@ -171,31 +173,27 @@ class _Sink:
     def _taken(self) -> Batch:
         """What came; what can't be read is buried or put off first, and its offset moves with the others."""
         batch: list[Taken] = []
-        dead: list[Dead] = []
-        later: list[Later] = []
+        unread: list[Dead | Later] = []
         now_ms = time.time_ns() // 1_000_000
         for came in self._intake.take(BATCH, POLL_S):
             if isinstance(came, End):
                 batch.append(Taken(came.partition, came.offset))
                 continue
             found = read(came, now_ms)
-            if isinstance(found, Dead):
-                dead.append(found)
-            elif isinstance(found, Later):
-                later.append(found)
             outcome = found if isinstance(found, Outcome) else None
-            batch.append(Taken(came.partition, came.offset + 1, outcome, came))
-        if dead or later:
-            self._put_away(dead, later)
-        return batch_of(self._worthwhile(batch), [dead_outcome(one, self._language) for one in dead])
+            batch.append(Taken(came.partition, came.offset + 1, outcome, came, isinstance(found, Later)))
+            if not isinstance(found, Outcome):
+                unread.append(found)
+        self._put_away(unread)
+        dead = [dead_outcome(one, self._language) for one in unread if isinstance(one, Dead)]
+        return batch_of(self._worthwhile(batch), dead)
 
-    def _put_away(self, dead: Sequence[Dead], later: Sequence[Later] = ()) -> None:
+    def _put_away(self, unread: Sequence[Dead | Later]) -> None:
         """Write what can't be read elsewhere, once, though its offset may have to wait and come again."""
-        if buried := [one for one in dead if one.record not in self._away]:
-            self._graveyard.bury(buried)
-        if postponed := [one for one in later if one.record not in self._away]:
-            self._graveyard.postpone(postponed)
-        self._away += [one.record for one in buried] + [one.record for one in postponed]
+        new = [one for one in unread if one.record not in self._away]
+        self._graveyard.bury([one for one in new if isinstance(one, Dead)])
+        self._graveyard.postpone([one for one in new if isinstance(one, Later)])
+        self._away += [one.record for one in new]
 
     def _worthwhile(self, batch: list[Taken]) -> list[Taken]:
         """Nothing when it would neither write a row nor move an offset: an end that was reached before."""
@@ -220,9 +218,10 @@ class _Sink:
             except Refused as refused:
                 self._divide(writing.batch, refused)
             else:
-                self._moved(moved)
+                self._moved(moved, writing.batch)
             self._well()
         self._writer.upkeep()
+        self._meter.tell()
 
     def _write(self, batch: Batch) -> None:
         """Write a batch here and now, halving it around whatever Postgres refuses."""
@@ -231,7 +230,7 @@ class _Sink:
         except Refused as refused:
             self._divide(batch, refused)
         else:
-            self._moved(moved)
+            self._moved(moved, batch)
 
     def _divide(self, batch: Batch, refused: Refused) -> None:
         if len(batch.taken) > 1:
@@ -253,12 +252,13 @@ class _Sink:
                 raise Unavailable(str(refused)) from refused  # not the row's fault
             dead = Dead(taken.record, "refused_by_postgres", str(refused))
             self._put_away([dead])
-            passed = [Taken(taken.partition, taken.next_offset)]
-            told = [*batch.conditions, dead_outcome(dead, self._language)]
-            moved = self._writer.write(self._topic_id, batch_of(passed, told), self._positions)
-        self._moved(moved)
+            conditions = [*batch.conditions, dead_outcome(dead, self._language)]
+            batch = batch_of([replace(taken, outcome=None)], conditions)
+            moved = self._writer.write(self._topic_id, batch, self._positions)
+        self._moved(moved, batch)
 
-    def _moved(self, moved: Mapping[int, int]) -> None:
+    def _moved(self, moved: Mapping[int, int], batch: Batch) -> None:
+        self._meter.counts.add(batch.taken)
         self._positions |= moved
         self._away = [
             one for one in self._away if one.offset >= self._positions.get(one.partition, one.offset)
