@@ -130,7 +130,7 @@ def headers_of(message: Message) -> list[tuple[str, bytes | None]] | None:
     """The headers of a record that was read, in their order; None: a name in them is no text."""
     try:
         pairs = message.headers() or []
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, SystemError):  # the latter around the former, as the client raises it
         return None
     items = pairs.items() if isinstance(pairs, dict) else pairs
     return [(name, value.encode() if isinstance(value, str) else value) for name, value in items]

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from kafka_access import kafka_client
+from kafka_access import headers_of, kafka_client
 from schemas.dead import Cause, Header, dead_headers, fitting
 from settings import RajadaError
 from streams.contact import Window, WindowEvent
@@ -164,13 +164,8 @@ def _original(message: Message) -> _Original:
         partition=message.partition() or 0,
         offset=message.offset() or 0,
         timestamp=message.timestamp()[1],
-        headers=_headers(message),
+        headers=headers_of(message) or [],  # their names may be no text: this client then gives none
         key=message.key(),
         value=message.value(),
     )
 
-
-def _headers(message: Message) -> list[Header]:
-    had = message.headers() or []
-    pairs = had.items() if isinstance(had, dict) else had
-    return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]

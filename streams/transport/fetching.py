@@ -22,6 +22,7 @@ from faust.transport.drivers import aiokafka as driver
 from .batches import Record
 from .errors import FenceRefused, TransportError
 from .failure import end_process
+from .foreign_names import install as read_foreign_names
 from .lease import Lease, confirm, watch
 from .ledger import Expected
 from .ownership import Membership
@@ -95,6 +96,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     async def on_start(self) -> None:
         """Start the aiokafka consumer and watch its requests for signs of life."""
+        read_foreign_names()
         await super().on_start()
         if not self.app.client_only:
             static = self.app.conf.consumer_group_instance_id is not None

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streams import undertaker
 from streams.contact import Frozen, Window, WindowEvent
 from streams.undertaker import OriginalRecords, OriginalsUnreadable
+from tests import raw_names
 from tests.unit.builders import event, row_bytes
 
 KEY = event().key
@@ -63,6 +64,13 @@ async def test_another_events_record_at_that_offset_is_not_taken(kafka: str, top
     (letter,) = await OriginalRecords(kafka, topic).letters(KEY, 0, window(("of an older topic", 1)))
     assert dict(letter[3] or [])["reconstructed"] == b"1"
     assert json.loads(letter[1] or b"")["id"] == event("of an older topic").event_id
+
+
+async def test_an_original_whose_headers_can_not_be_read_keeps_its_bytes(kafka: str, topic: str) -> None:
+    await raw_names.produce(kafka, topic, KEY, row_bytes("e3"), b"\xff\xfe", partition=0)
+    (letter,) = await OriginalRecords(kafka, topic).letters(KEY, 0, window(("e3", 3)))
+    assert letter[:2] == (KEY, row_bytes("e3"))
+    assert dict(letter[3] or [])["reason"] == b"contact_missing"
 
 
 async def test_beyond_the_end_is_rebuilt(kafka: str, topic: str) -> None:
