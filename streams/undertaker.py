@@ -168,4 +168,3 @@ def _original(message: Message) -> _Original:
         key=message.key(),
         value=message.value(),
     )
-

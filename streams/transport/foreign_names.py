@@ -52,6 +52,8 @@ class FetchedBatches:
 class PartitionRecords(fetcher.PartitionRecords):
     """aiokafka's records of one partition's part of a fetch, whatever their headers are called."""
 
+    next_fetch_offset: int
+
     def __next__(self) -> Any:
         while True:
             try:
