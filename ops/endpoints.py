@@ -71,6 +71,16 @@ def web_of(settings: Settings) -> str:
     return next((unit.listens for unit in units if unit.name == WEB and unit.listens), named)
 
 
+def stand_in_whatsapp(url: str) -> dict[str, str]:
+    """The variables that hand group links, and questions about instances, to a stand-in WhatsApp at a URL."""
+    return {
+        "WHATSAPP_API_URL": url,
+        "WHATSAPP_PHONE_NUMBER_ID": STAND_IN_NUMBER,
+        "WHATSAPP_ACCESS_TOKEN": STAND_IN_TOKEN,
+        "WHATSAPP_PROBE_URL": f"{url}/instances/{{id}}",
+    }
+
+
 def whatsapp_settings(settings: Settings) -> Settings:
     """The settings, with the stand-in WhatsApp where one runs in the data folder: workers know no other."""
     run = running(settings)

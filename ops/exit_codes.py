@@ -76,6 +76,8 @@ COMMANDS: Final[Mapping[str, tuple[int, ...]]] = {
     "tokens ls": _SERVERS,
     "tokens revoke": (*_SERVERS, 12),
     "whatsapp set": (*_SERVERS, 12),
+    "whatsapp key": (0, 2),
+    "whatsapp reseal": (*_SERVERS, 10),
     "whatsapp ls": _SERVERS,
     "whatsapp drop": (*_SERVERS, 12),
     "whatsapp stand-in": _ALL,

@@ -10,7 +10,7 @@ from ops.embedded.folder import DataFolder
 from ops.embedded.kafka import EmbeddedKafka
 from ops.embedded.ports import HOST, ports_for
 from ops.embedded.postgres import EmbeddedPostgres
-from ops.endpoints import STAND_IN, WEB
+from ops.endpoints import STAND_IN, WEB, WHATSAPP, stand_in_whatsapp
 from ops.errors import Unreachable
 from ops.given import check_kafka, check_postgres, shown, whose_tables
 from ops.sealed import seal_what_is_plain
@@ -30,12 +30,19 @@ class Stack:
     """The units of one installation, and where its servers listen."""
 
     def __init__(
-        self, settings: Settings, folder: DataFolder, *, servers_only: bool = False, with_engine: bool = False
+        self,
+        settings: Settings,
+        folder: DataFolder,
+        *,
+        servers_only: bool = False,
+        with_engine: bool = False,
+        with_whatsapp: bool = False,
     ) -> None:
-        """`with_engine`: run the stand-in engine, too, and hand turns to it instead of AGENT_ENGINE_URL."""
+        """`with_engine`, `with_whatsapp`: run these stand-ins, too, and use them instead of what is set."""
         self._settings = settings
         self._folder = folder
         self._engine_url = ""
+        self._whatsapp_url = ""
         self._kafka = (
             None
             if settings.kafka_bootstrap_servers
@@ -50,6 +57,8 @@ class Stack:
         ]
         if with_engine:
             self.units.append(self._engine())
+        if with_whatsapp:
+            self.units.append(self._whatsapp())
         if not servers_only:
             self.units += self._processes()
         if self._kafka is not None:
@@ -133,6 +142,17 @@ class Stack:
             listens=self._engine_url,
         )
 
+    def _whatsapp(self) -> Unit:
+        """A stand-in for the WhatsApp Cloud API and for the provider of instances, on a port that is kept."""
+        port = ports_for((WHATSAPP,), self._folder.ports)[WHATSAPP]
+        self._whatsapp_url = f"http://{HOST}:{port}"
+        return self._program(
+            WHATSAPP,
+            [sys.executable, "-m", "ops.cli", "whatsapp", "stand-in", "--port", str(port)],
+            after=(),
+            listens=self._whatsapp_url,
+        )
+
     def _processes(self) -> list[Unit]:
         level = self._settings.log_level.lower()
         faust = [sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web", "-l", level]
@@ -189,4 +209,5 @@ class Stack:
             "PYTHONUNBUFFERED": "1",
             status.STATUS_DIR: str(self._folder.status),
             **({"AGENT_ENGINE_URL": self._engine_url} if self._engine_url else {}),
+            **(stand_in_whatsapp(self._whatsapp_url) if self._whatsapp_url else {}),
         }

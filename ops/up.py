@@ -45,11 +45,13 @@ class Up:
         *,
         servers_only: bool = False,
         with_engine: bool = False,
+        with_whatsapp: bool = False,
     ) -> None:
         self._settings = settings
         self._progress = progress
         self._servers_only = servers_only
         self._with_engine = with_engine
+        self._with_whatsapp = with_whatsapp
         self._begun = time.monotonic()
         self._folder: DataFolder = open_folder(settings.home)
         me = identify(os.getpid())
@@ -84,6 +86,7 @@ class Up:
             self._folder,
             servers_only=self._servers_only,
             with_engine=self._with_engine,
+            with_whatsapp=self._with_whatsapp,
         )
         supervisor = Supervisor(
             stack.units,

@@ -62,8 +62,13 @@ def demo(
         raise Unaccounted(
             f"{len(accounts.lost) + accounts.noise_lost} of the run are lost, {len(accounts.doubled)} are in "
             f"more than one job; {len(accounts.unended)} jobs have no end, {len(accounts.misanswered)} "
-            f"another number of answers than their end says. The logs are in {run.home}/logs."
+            f"another number of answers than their end says{_amiss(accounts)}. The logs are in "
+            f"{run.home}/logs."
         )
+
+
+def _amiss(accounts: Accounts) -> str:
+    return f"; not as they must be: {', '.join(accounts.amiss)}" if accounts.amiss else ""
 
 
 def _afterwards(home: Path, prefix: str, example: str) -> str:

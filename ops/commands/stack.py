@@ -33,6 +33,10 @@ def up(
         bool,
         typer.Option("--with-engine", help="Run the stand-in agent engine, too, and hand turns to it."),
     ] = False,
+    with_whatsapp: Annotated[
+        bool,
+        typer.Option("--with-whatsapp", help="Run the stand-in WhatsApp, too, and send group links to it."),
+    ] = False,
     timeout: Annotated[
         float, typer.Option(help="With --detach: seconds to wait for all to be ready.")
     ] = 180.0,
@@ -40,8 +44,8 @@ def up(
     """Start Kafka, Postgres and the pipeline in the data folder, and keep them up.
 
     KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL name servers to be used instead of the embedded ones. Turns go to
-    AGENT_ENGINE_URL, and are held without it; --with-engine overrules it. Ctrl-C stops everything in order; a
-    second one kills what still stops.
+    AGENT_ENGINE_URL, and are held without it; --with-engine overrules it, and --with-whatsapp the number of
+    the settings and where WhatsApp is. Ctrl-C stops everything in order; a second one kills what still stops.
     """
     from rich.console import Console
 
@@ -53,13 +57,23 @@ def up(
     if detach:
         from ops.detached import start_detached
 
-        wanted = {"--servers-only": servers_only, "--with-engine": with_engine}
+        wanted = {
+            "--servers-only": servers_only,
+            "--with-engine": with_engine,
+            "--with-whatsapp": with_whatsapp,
+        }
         options = [name for name, chosen in wanted.items() if chosen]
         start_detached(get_settings(), progress, options=options, timeout_s=timeout)
         return
     from ops.up import Up
 
-    Up(get_settings(), progress, servers_only=servers_only, with_engine=with_engine).run()
+    Up(
+        get_settings(),
+        progress,
+        servers_only=servers_only,
+        with_engine=with_engine,
+        with_whatsapp=with_whatsapp,
+    ).run()
 
 
 def down(

@@ -16,6 +16,8 @@ import msgspec
 
 from ops.clinic import Connection
 from ops.demo.board import JOB, Board, percentile
+from ops.demo.instances import Instances
+from ops.demo.links import Links
 
 _EVENTS: Final = """
 SELECT e.id::text, e.status, e.outcome, e.job_id::text,
@@ -142,11 +144,26 @@ class Accounts(msgspec.Struct, frozen=True):
     """Of a run that was stopped: jobs whose end is still to come."""
     example: str = ""
     """One of its events, to look at."""
+    links: Links | None = None
+    """What became of the group links."""
+    instances: Instances | None = None
+    """What became of the stuck instances."""
 
     @property
     def right(self) -> bool:
         """Whether everything is accounted for, once."""
-        return not (self.lost or self.doubled or self.noise_lost or self.unended or self.misanswered)
+        return not (
+            self.lost or self.doubled or self.noise_lost or self.unended or self.misanswered or self.amiss
+        )
+
+    @property
+    def amiss(self) -> tuple[str, ...]:
+        """What is wrong beside the chats, in words; of a run that was stopped nothing is."""
+        if not self.complete:
+            return ()
+        links = f"group links of {', '.join(self.links.wrong)}" if self.links and self.links.wrong else ""
+        stuck = "" if self.instances is None or self.instances.right else "stuck WhatsApp instances"
+        return tuple(one for one in (links, stuck) if one)
 
 
 def read_events(connection: Connection, organization_ids: list[str]) -> list[EventRow]:

@@ -20,8 +20,8 @@ from ops.demo.words import MEANINGS, bubble, counted, milliseconds
 _WIDE = 104
 """Columns from which counters stand beside the chats, not below."""
 _SIDE = 34
-_AROUND = 6
-"""Lines that are not cards: title, counters, where things listen."""
+_AROUND = 7
+"""Lines that are not cards: title, counters, what happens beside, where things listen."""
 _CARD_LINES = 3
 _BAR = 8
 
@@ -73,7 +73,7 @@ def screen(board: Board, frame: Screen, now: float, size: ConsoleDimensions) -> 
         body = grid
     else:
         body = Group(cards, _one_line(board))
-    return Group(_title(frame, now), Text(), body, Text(), _listens(frame))
+    return Group(_title(frame, now), Text(), body, Text(), _beside(board), _listens(frame))
 
 
 def _shown(cards: list[Card], room: int) -> list[Card]:
@@ -190,6 +190,12 @@ def _counters(board: Board) -> RenderableType:
     table.add_row("  p50", milliseconds(percentile(ranked, 0.5)))
     table.add_row("  p99", milliseconds(percentile(ranked, 0.99)))
     return table
+
+
+def _beside(board: Board) -> Text:
+    """The newest of what happens beside the chats: numbers, group links, stuck instances."""
+    told = next((note.what for note in reversed(board.notes) if note.chat is None), "")
+    return Text(told, "dim", no_wrap=True, overflow="ellipsis")
 
 
 def _listens(frame: Screen) -> Text:

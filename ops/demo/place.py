@@ -31,6 +31,8 @@ _PRIVATE: Final = 0o600
 _RECHECK_MS: Final = 4_000
 _RETRY_MS: Final = 1_500
 _SLOT_S: Final = 10
+_NOT_OURS: Final = frozenset({"EVENT_MAX_AGE", "RAJADA_WEB_PORT"})
+"""What the shell has set for an installation beside which the demo runs."""
 _STOP_GRACE_S: Final = 2
 """Whoever stops the demo doesn't wait for a long turn: it is handed back."""
 
@@ -111,10 +113,14 @@ class Place(msgspec.Struct, frozen=True):
             "RAJADA_STOP_GRACE_S": str(_STOP_GRACE_S),
             "AGENT_ENGINE_URL": "",
             "AGENT_ENGINE_TOKEN": "",
+            "GROUP_LINK_RETRY_DELAY_MS": str(max(200, int(_RETRY_MS * scale))),
+            "GROUP_LINK_ON_UNKNOWN": "hold",
+            "WHATSAPP_PROBE_TOKEN": "",
+            "RAJADA_WEB_HOST": "127.0.0.1",
             **({"KAFKA_BOOTSTRAP_SERVERS": self.kafka} if self.kafka else {}),
             **({"DATABASE_URL": self.database_url} if self.admin_url else {}),
         }
-        kept = {name: value for name, value in os.environ.items() if name != "EVENT_MAX_AGE"}
+        kept = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
         return {**kept, **ours}
 
     def prepare(self, folder: DataFolder) -> None:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ops.demo.accounts import Accounts
 from ops.demo.watch import READ_EVERY_S
-from ops.demo.words import ENDS, MEANINGS, counted, milliseconds
+from ops.demo.words import ENDS, MEANINGS, counted, milliseconds, told_state
 
 
 def report(accounts: Accounts) -> RenderableType:
@@ -52,6 +52,7 @@ def report(accounts: Accounts) -> RenderableType:
     table.add_row(
         Text("alerts", "bold"), str(accounts.alerts), "in the inbox of the clinic" if accounts.alerts else ""
     )
+    _add_beside(table, accounts)
     if accounts.on_their_way or accounts.still_running:
         jobs = f"and {counted(len(accounts.still_running), 'job')}" if accounts.still_running else ""
         table.add_row(Text("on their way", "bold yellow"), str(len(accounts.on_their_way)), jobs)
@@ -84,6 +85,21 @@ def report(accounts: Accounts) -> RenderableType:
         table,
         Text("Stopped before its end: what was on its way is not lost, it has no end yet.", "yellow"),
     )
+
+
+def _add_beside(table: Table, accounts: Accounts) -> None:
+    """Group links and stuck instances, a line each."""
+    if (links := accounts.links) is not None:
+        said = f"{links.sent} sent, {links.failed} failed; the provider took {links.taken}"
+        table.add_row(Text("group links", "bold"), str(links.enrolled), said)
+    if (stuck := accounts.instances) is not None:
+        states = ", ".join(f"{count} {told_state(state)}" for state, count in sorted(stuck.states.items()))
+        said = f"{states}; 1 of {stuck.open + stuck.resolved} notifications resolved itself"
+        if stuck.resolved != 1:
+            said = f"{states}; {stuck.open} notifications open, {stuck.resolved} resolved"
+        table.add_row(Text("stuck instances", "bold"), str(stuck.stuck), said)
+    if accounts.amiss:
+        table.add_row(Text("not as it must be", "bold red"), "", ", ".join(accounts.amiss))
 
 
 def _why_wrong(accounts: Accounts) -> str:

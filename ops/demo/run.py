@@ -5,12 +5,13 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import psycopg
 from rich.console import Console
 
@@ -18,8 +19,11 @@ from db.pool import conninfo_for
 from ops.clinic import Connection
 from ops.demo import stack
 from ops.demo.accounts import Accounts, account, read_alerts, read_events, read_jobs
+from ops.demo.beside import Flow
 from ops.demo.board import Board
 from ops.demo.happenings import Broke, Happening
+from ops.demo.instances import StuckInstances
+from ops.demo.links import Enrolments
 from ops.demo.live import Screen
 from ops.demo.place import FOLDER, NotCleaned, Place
 from ops.demo.play import Player
@@ -29,7 +33,7 @@ from ops.demo.stand_in import StandIn
 from ops.demo.view import Silent, View, view_for
 from ops.demo.watch import Rows, Topics
 from ops.embedded.folder import DataFolder, Lock, open_folder
-from ops.endpoints import STAND_IN
+from ops.endpoints import STAND_IN, WEB, WHATSAPP
 from ops.errors import AlreadyRunning, OpsError
 from ops.given import shown
 from ops.progress import Progress, progress_for
@@ -103,7 +107,7 @@ def run_demo(
         here = place.settings(settings, run.kafka, run.database_url)
         with psycopg.connect(conninfo_for(run.database_url, "demo"), autocommit=True) as connection:
             stage = set_stage(connection, played)
-            accounts = _play(played, stage, connection, here, _engine(run, folder), console, quiet)
+            accounts = _play(played, stage, connection, here, run, console, quiet)
         tell(accounts)
         return Run(accounts, run.kafka, run.database_url, folder.root, place.prefix)
 
@@ -149,15 +153,15 @@ def _clear(place: Place, folder: DataFolder, played: Scenario, console: Console)
         console.print(str(error), style="yellow", markup=False)
 
 
-def _engine(run: RunFile, folder: DataFolder) -> StandIn:
-    """The stack's engine. Raises AlreadyRunning when an older demo's stack without one is found."""
-    url = next((unit.listens for unit in run.units if unit.name == STAND_IN), "")
+def _listens(run: RunFile, name: str, home: Path) -> str:
+    """Where a unit of the stack listens. Raises AlreadyRunning: an older demo's stack that lacks it."""
+    url = next((unit.listens for unit in run.units if unit.name == name), "")
     if not url:
         raise AlreadyRunning(
-            f"The demo that was kept in {folder.root} has no engine. Stop it first: "
-            f"`RAJADA_HOME={folder.root} rajada down`."
+            f"The demo that was kept in {home} has no {name}. Stop it first: `RAJADA_HOME={home} rajada "
+            "down`."
         )
-    return StandIn(url)
+    return url
 
 
 def _play(
@@ -165,16 +169,22 @@ def _play(
     stage: Stage,
     connection: Connection,
     settings: Settings,
-    engine: StandIn,
+    run: RunFile,
     console: Console,
     quiet: bool,
 ) -> Accounts:
     """Let the threads run until everything has an end, show it, and ask the rows."""
     bootstrap, url = settings.bootstrap(), settings.database()
+    engine_url, web, whatsapp = (_listens(run, name, settings.home) for name in (STAND_IN, WEB, WHATSAPP))
     told: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     stop = threading.Event()
     watchers = Topics(bootstrap, settings), Rows(url, stage.organization_ids)
+    engine = StandIn(engine_url)
     player = Player(played, stage, connection, bootstrap, settings, engine, told.put)
+    links = Enrolments(url, played.scale, told.put, web=web, whatsapp=whatsapp)
+    instances = StuckInstances(
+        url, played.scale, told.put, whatsapp=whatsapp, bootstrap=bootstrap, settings=settings
+    )
     begun = time.monotonic() + _LEAD_S
     board = Board()
     frame = Screen(begun, played.seconds, bootstrap, shown(url), str(settings.home), engine.url)
@@ -183,9 +193,11 @@ def _play(
         _thread(lambda: watchers[0].follow(told.put, stop), told.put),
         _thread(lambda: watchers[1].follow(told.put, stop), told.put),
         _thread(lambda: player.run(begun, stop), told.put),
+        _thread(lambda: links.run(begun, stop), told.put),
+        _thread(lambda: instances.run(begun, stop), told.put),
     ]
     try:
-        _follow(board, view, told, begun + played.seconds + _GRACE_S)
+        _follow(board, view, told, begun + played.seconds + _GRACE_S, (links, instances))
     except KeyboardInterrupt:
         board.interrupted = True
         console.print("Stopped.", style="yellow")
@@ -196,12 +208,23 @@ def _play(
         view.close()
     if board.error is not None:
         raise board.error
-    return _accounts(board, stage, connection, engine, time.monotonic() - begun)
+    accounts = _accounts(board, stage, connection, engine, time.monotonic() - begun)
+    return msgspec.structs.replace(accounts, links=links.told(), instances=instances.told())
 
 
-def _follow(board: Board, view: View, told: queue.SimpleQueue[Happening], until: float) -> None:
+def _follow(
+    board: Board,
+    view: View,
+    told: queue.SimpleQueue[Happening],
+    until: float,
+    beside: Sequence[Flow],
+) -> None:
     """Take in what happens until all is settled, something broke, or it is `until` (s, monotonic)."""
-    while not board.settled and board.error is None and time.monotonic() < until:
+
+    def settled() -> bool:
+        return board.settled and all(flow.ended for flow in beside)
+
+    while not settled() and board.error is None and time.monotonic() < until:
         view.draw(time.monotonic())
         try:
             happening = told.get(timeout=_TICK_S)

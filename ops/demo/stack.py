@@ -1,4 +1,4 @@
-"""The stack under the demo, `rajada up --with-engine` in its place: started and stopped, or found running."""
+"""The stack under the demo, `rajada up` with stand-ins in its place: started and stopped, or found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ops.progress import Progress
 from ops.supervision.run_file import RunFile, read_run_file
 from settings import Settings
 
-_UP: Final = (sys.executable, "-m", "ops.cli", "up", "--with-engine")
+_UP: Final = (sys.executable, "-m", "ops.cli", "up", "--with-engine", "--with-whatsapp")
 _DOWN: Final = (sys.executable, "-m", "ops.cli", "down")
 _POLL_S: Final = 0.05
 START_S: Final = 300.0

@@ -32,6 +32,14 @@ ENDS: Final = {
 _MARKS: Final = {"image": "▣ ", "audio": "♪ "}
 
 
+_STATES: Final = {"provisioning_failed": "failed"}
+
+
+def told_state(state: str) -> str:
+    """An instance's state in a word."""
+    return _STATES.get(state, state)
+
+
 def bubble(text: str, kind: str) -> str:
     """A message as it is shown; photos and audios have a mark."""
     return f"{_MARKS.get(kind, '')}{text}"

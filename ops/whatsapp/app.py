@@ -2,7 +2,8 @@
 
 `POST /<version>/<phone number id>/messages` is held strictly to what docs/group-links.md says of a message.
 `GET /messages`, `GET /taken`, `PUT /scenarios/<phone, template or default>` and `DELETE /messages` are for
-whoever plays with it.
+whoever plays with it. `GET /instances/<id>` is what the reconciler asks (docs/reconciler.md): it knows none
+but those that `PUT /instances/<id>` has told it of.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class StandIn:
         self.messages = Messages()
         self.scenarios = Scenarios(default or Scenario())
         self.token = token
+        self._instances: dict[str, bool] = {}
+        """Id → whether it is well, of those that were told."""
         self._stopped = asyncio.Event()
 
     def application(self) -> web.Application:
@@ -45,6 +48,8 @@ class StandIn:
                 web.delete("/messages", self._clear),
                 web.get("/taken", self._taken),
                 web.put("/scenarios/{name}", self._set_scenario),
+                web.get("/instances/{id}", self._instance),
+                web.put("/instances/{id}", self._set_instance),
                 web.post("/{version}/{number}/messages", self._message),
                 web.get("/{version}/{number}", self._number),
             ]
@@ -73,6 +78,14 @@ class StandIn:
             self.scenarios.set(request.match_info["name"], scenario_from_json(await request.read()))
         except WrongScenario as error:
             return as_json(422, {"detail": str(error)})
+        return web.Response(status=204)
+
+    async def _instance(self, request: web.Request) -> web.Response:
+        healthy = self._instances.get(request.match_info["id"])
+        return as_json(404, {}) if healthy is None else as_json(200, {"healthy": healthy})
+
+    async def _set_instance(self, request: web.Request) -> web.Response:
+        self._instances[request.match_info["id"]] = await request.read() != b"false"
         return web.Response(status=204)
 
     def forget(self) -> None:

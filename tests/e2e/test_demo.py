@@ -71,6 +71,12 @@ def all_accounted_for(told: Mapping[str, object]) -> None:
     assert told["answered"] == in_jobs - 3  # type: ignore[operator]
     assert told["retried"] >= 1  # type: ignore[operator]
     assert told["latency"]["count"] > 5  # type: ignore[index]
+    # beside the chats: group links after enrolments, and instances that were stuck
+    assert told["links"] == {"enrolled": 6, "again": 1, "sent": 5, "failed": 1, "taken": 5, "wrong": []}
+    assert told["instances"] == {
+        "stuck": 4, "moved": 4, "open": 1, "resolved": 1,
+        "states": {"archived": 1, "connected": 2, "provisioning_failed": 1},
+    }  # fmt: skip
 
 
 def gone(postgres: str, kafka: str, prefix: str, database: str) -> bool:

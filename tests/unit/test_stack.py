@@ -7,16 +7,29 @@ from pathlib import Path
 import pytest
 
 from ops.embedded.folder import open_folder
-from ops.endpoints import STAND_IN
+from ops.endpoints import STAND_IN, WHATSAPP
 from ops.stack import NO_ENGINE, Stack
 from settings import Settings
 
 GIVEN = {"kafka_bootstrap_servers": "k:9092", "database_url": "postgresql://p/d"}
 
 
-def stack(folder: Path, *, with_engine: bool = False, servers_only: bool = False, **more: object) -> Stack:
+def stack(
+    folder: Path,
+    *,
+    with_engine: bool = False,
+    with_whatsapp: bool = False,
+    servers_only: bool = False,
+    **more: object,
+) -> Stack:
     settings = Settings.model_validate({"agent_engine_url": None, **GIVEN, **more})
-    return Stack(settings, open_folder(folder), with_engine=with_engine, servers_only=servers_only)
+    return Stack(
+        settings,
+        open_folder(folder),
+        with_engine=with_engine,
+        with_whatsapp=with_whatsapp,
+        servers_only=servers_only,
+    )
 
 
 def names(of: Stack) -> list[str]:
@@ -33,6 +46,15 @@ def test_the_stand_in_keeps_its_port_and_the_processes_are_told_of_it(tmp_path: 
     (url, again) = ({unit.name: unit.listens() for unit in one.units}[STAND_IN] for one in (first, second))
     assert url == again and url.startswith("http://127.0.0.1:") and url.endswith("/turns")
     assert first._environment()["AGENT_ENGINE_URL"] == url, "the stand-in was asked for: no real turn is made"
+
+
+def test_the_stand_in_whatsapp_is_what_all_processes_and_the_reconciler_ask(tmp_path: Path) -> None:
+    assert WHATSAPP not in names(stack(tmp_path))
+    made = stack(tmp_path, with_whatsapp=True, whatsapp_url="http://real/", whatsapp_access_token="real")
+    url = {unit.name: unit.listens() for unit in made.units}[WHATSAPP]
+    told = made._environment()
+    assert told["WHATSAPP_API_URL"] == url and told["WHATSAPP_PROBE_URL"] == f"{url}/instances/{{id}}"
+    assert told["WHATSAPP_ACCESS_TOKEN"] != "real", "no real token goes to a stand-in"
 
 
 def test_without_it_the_processes_know_what_the_environment_says(

@@ -11,6 +11,8 @@ from rich.console import Console
 from ops.demo.accounts import Accounts, EventRow, JobRow, account, as_json
 from ops.demo.board import Board
 from ops.demo.happenings import JobBuried, SentNoise
+from ops.demo.instances import Instances
+from ops.demo.links import Links
 from ops.demo.report import report
 from tests.unit.demo.told import a_run
 
@@ -198,3 +200,21 @@ def test_json_has_everything_and_the_verdict() -> None:
     assert (found["right"], found["kafka"], found["lost"], found["noise_lost"]) == (True, "k:1", [], 0)
     assert found["latency"]["p50_ms"] == pytest.approx(50)
     assert found["stops"] == [{"reason": "no_published_agent", "windows": 1, "messages": 1}]
+
+
+def test_group_links_and_stuck_instances_have_a_line_each_and_what_is_wrong_is_told() -> None:
+    well = msgspec.structs.replace(
+        accounts_of(a_run()),
+        links=Links(enrolled=6, again=1, sent=5, failed=1, taken=5, wrong=()),
+        instances=Instances(4, 4, {"connected": 2, "provisioning_failed": 1, "archived": 1}, 1, 1),
+        complete=True,
+    )
+    lines = {line.split("  ")[0]: line for line in told(well).splitlines()}
+    assert "5 sent, 1 failed; the provider took 5" in lines["group links"]
+    assert (
+        "1 archived, 2 connected, 1 failed; 1 of 2 notifications resolved itself" in lines["stuck instances"]
+    )
+    assert "not as it must be" not in told(well)
+    wrong = msgspec.structs.replace(well, links=Links(6, 1, 5, 1, 7, ("Ana",)))
+    assert not wrong.right and "group links of Ana" in told(wrong)
+    assert msgspec.structs.replace(wrong, complete=False).amiss == (), "it was stopped on the way"

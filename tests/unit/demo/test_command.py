@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from ops import cli
 from ops.demo import run
 from ops.demo.accounts import Accounts
+from ops.demo.instances import Instances
+from ops.demo.links import Links
 from ops.errors import exit_code_of
 from tests.unit.demo.test_accounts import accounts_of
 from tests.unit.demo.told import a_run
@@ -35,6 +37,9 @@ def played(monkeypatch: pytest.MonkeyPatch, accounts: Accounts) -> int:
         ({"noise_lost": 1}, 10),
         ({"unended": ("job-a",)}, 10),
         ({"misanswered": ("job-a",)}, 10),
+        ({"links": Links(2, 0, 1, 1, 2, ("Ana",))}, 10),
+        ({"links": Links(2, 0, 1, 1, 1, ())}, 0),
+        ({"instances": Instances(4, 3, {"provisioning": 1}, 0, 0)}, 10),
         ({"complete": False}, 130),
     ],
 )

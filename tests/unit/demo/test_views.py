@@ -41,6 +41,13 @@ def test_a_frame_shows_bubbles_fates_counters_clock_and_places() -> None:
         assert wanted in text, text
 
 
+def test_the_newest_of_what_happens_beside_the_chats_has_a_line() -> None:
+    board = Board()
+    board.tell(Noted(1.0, None, "4 WhatsApp instances are stuck"))
+    board.tell(Noted(2.0, ANA, "a person takes over"))
+    assert "4 WhatsApp instances are stuck" in drawn(board, 3.0)
+
+
 def test_an_open_window_counts_down_then_waits_then_is_decided() -> None:
     board = Board()
     board.tell(wrote("a", 1.0))
