@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 import uvicorn
+import uvloop
 
 import status
 from settings import RajadaError, Settings
@@ -52,8 +53,8 @@ def run_web(url: str, settings: Settings, *, host: str, port: int) -> None:
     Raises:
         CannotListen: the port can't be listened on.
     """
-    with _listening(host, port) as listener:
-        asyncio.run(_serve(url, settings, listener))
+    with _listening(host, port) as listener, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(url, settings, listener))
 
 
 async def _serve(url: str, settings: Settings, listener: socket.socket) -> None:
@@ -64,6 +65,7 @@ async def _serve(url: str, settings: Settings, listener: socket.socket) -> None:
             log_config=None,
             access_log=False,
             lifespan="on",
+            http="httptools",  # with uvloop a request costs a third less of the processor (bench/web.py)
             server_header=False,
             backlog=BACKLOG,
             timeout_keep_alive=10,

@@ -32,12 +32,13 @@ asked = APIRouter(dependencies=[Depends(_bearer)], responses=_errors(*_ALL))
 health = APIRouter(tags=["health"])
 
 
-def _parts(request: Request) -> Parts:
+# async, though they wait for nothing: what isn't is called in a thread, twice a request
+async def _parts(request: Request) -> Parts:
     parts: Parts = request.app.state.parts
     return parts
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     caller: Caller = request.state.caller
     return caller
 

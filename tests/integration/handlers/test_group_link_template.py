@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -146,3 +147,29 @@ async def test_a_numbers_rate_is_kept(bench: Bench, whatsapp: WhatsAppBeside) ->
     assert time.monotonic() - begun >= 0.5, "10 a second"
     await client.close()
     assert len(whatsapp.messages()) == 6
+
+
+async def test_whatever_the_number_of_workers_a_number_sends_no_faster_than_its_rate(
+    whatsapp: WhatsAppBeside,
+) -> None:
+    """Each worker has the share of its partitions; the shares of all are the whole, whoever owns what."""
+    client = HttpClient()
+    settings = Settings.model_validate({"whatsapp_url": whatsapp.url, "whatsapp_rate_per_s": 40})
+    owned = (1, 3, 4)  # of 8 partitions
+
+    def worker_of(partitions: int) -> GroupLinkTemplate:
+        return GroupLinkTemplate(WhatsApp(client, settings, share=lambda: partitions / 8), Numbers(NUMBER))
+
+    workers = [worker_of(partitions) for partitions in owned]
+    begun = time.monotonic()
+
+    async def work(worker: GroupLinkTemplate, messages: int) -> None:
+        for _ in range(messages):
+            assert isinstance(await worker.run(link(), 1, ()), Done)
+
+    await asyncio.gather(*(work(worker, 5 * part + 1) for worker, part in zip(workers, owned, strict=True)))
+    took_s = time.monotonic() - begun
+    await client.close()
+    # a message each at once, then 40 more at 40 a second, each worker in its own share of the time
+    assert len(whatsapp.messages()) == 43
+    assert took_s >= 0.95
