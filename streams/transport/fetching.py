@@ -8,7 +8,8 @@ positions the ledger sees that, with records alone nobody does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -39,6 +40,10 @@ IDLE = 0.02
 
 class ChangelogMissing(TransportError):
     """A changelog topic doesn't exist or isn't assigned with its source: create it, then start again."""
+
+
+class TopicsMissing(TransportError):
+    """Topics that we consume don't exist, so nobody would be given them: create them, then start again."""
 
 
 class Fetched(NamedTuple):
@@ -102,6 +107,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             static = self.app.conf.consumer_group_instance_id is not None
             watch(self._consumer._coordinator, self.lease, self._replaced if static else None)
             ask_at_once(self._consumer._fetcher)
+            coordinator = self._consumer._coordinator
+            coordinator._perform_assignment = partial(self._assign, coordinator._perform_assignment)
 
     def _replaced(self) -> None:
         name = self.app.conf.consumer_group_instance_id
@@ -130,6 +137,22 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             if monotonic() > deadline:
                 raise ChangelogMissing(f"create the changelog topics {missing}")
             await asyncio.sleep(0.1)
+
+    async def _assign(self, assign: Callable[[Any], Awaitable[Any]], response: Any) -> Any:
+        """As the group's leader, give out the partitions once all our topics are known.
+
+        A broker that has just come back may know none of them yet. Faust's assignor leaves out what is
+        missing with a warning, and the whole group would idle until somebody looks again in five minutes.
+        """
+        client, topics = self._consumer._client, self._consumer._subscription.subscription.topics
+        deadline = monotonic() + self.lease.duration
+        while missing := sorted(topic for topic in topics if not client.cluster.partitions_for_topic(topic)):
+            if monotonic() > deadline:
+                end_process(TopicsMissing(f"create the topics {missing}, or see why Kafka doesn't show them"))
+            log.warning("waiting for topics before partitions are given out", missing=missing)
+            await client.force_metadata_update()
+            await asyncio.sleep(0.1)
+        return await assign(response)
 
     # -- positions
 

@@ -19,6 +19,7 @@ import aiokafka.consumer.consumer
 import aiokafka.consumer.fetcher
 import aiokafka.consumer.group_coordinator
 import aiokafka.consumer.subscription_state
+import aiokafka.record.default_records
 import faust.agents.agent
 import faust.app.base
 import faust.sensors.monitor
@@ -41,9 +42,11 @@ FOREIGN = ("faust", "mode", "aiokafka")
 REACHED_INTO: dict[str, tuple[object, ...]] = {
     "_acked": (faust.transport.consumer.Consumer,),
     "_acked_index": (faust.transport.consumer.Consumer,),
+    "_buffer": (aiokafka.record.default_records._DefaultRecordBatchPy,),
     "_closed": (aiokafka.consumer.consumer.AIOKafkaConsumer, aiokafka.consumer.fetcher.Fetcher),
     "_committed_offset": (faust.transport.consumer.Consumer,),
     "_consumer": (faust.transport.drivers.aiokafka.AIOKafkaConsumerThread,),
+    "_consumer_record": (aiokafka.consumer.fetcher.PartitionRecords,),
     "_coordinator": (aiokafka.consumer.consumer.AIOKafkaConsumer,),
     "_client": (aiokafka.consumer.consumer.AIOKafkaConsumer,),
     "_create_fetch_waiter": (aiokafka.consumer.fetcher.Fetcher,),
@@ -55,8 +58,14 @@ REACHED_INTO: dict[str, tuple[object, ...]] = {
     "_getmany": (faust.transport.consumer.ThreadDelegateConsumer,),
     "_is_changelog_tp": (faust.transport.consumer.Consumer,),
     "_isolation_level": (aiokafka.consumer.consumer.AIOKafkaConsumer,),
+    "_maybe_uncompress": (aiokafka.record.default_records._DefaultRecordBatchPy,),
+    "_num_records": (aiokafka.record.default_records._DefaultRecordBatchPy,),
+    "_perform_assignment": (aiokafka.consumer.group_coordinator.GroupCoordinator,),
+    "_pos": (aiokafka.record.default_records._DefaultRecordBatchPy,),
     "_position": (aiokafka.consumer.subscription_state.TopicPartitionState,),
     "_read_offset": (faust.transport.consumer.Consumer,),
+    "_records": (aiokafka.consumer.fetcher.PartitionRecords,),
+    "_records_iterator": (aiokafka.consumer.fetcher.PartitionRecords,),
     "_send_req": (aiokafka.consumer.group_coordinator.GroupCoordinator,),
     "_subscription": (aiokafka.consumer.consumer.AIOKafkaConsumer,),
     "_subscriptions": (aiokafka.consumer.fetcher.Fetcher,),
@@ -65,7 +74,9 @@ REACHED_INTO: dict[str, tuple[object, ...]] = {
     "_topic_config": (faust.transport.drivers.aiokafka.Transport,),
     "_topic_name_index": (faust.transport.conductor.Conductor,),
     "_topic_name_or_default": (faust.topics.Topic,),
+    "_tp": (aiokafka.consumer.fetcher.PartitionRecords,),
     "_unacked_messages": (faust.transport.consumer.Consumer,),
+    "_unpack_records": (aiokafka.consumer.fetcher.PartitionRecords,),
     "_update_fetch_positions": (aiokafka.consumer.fetcher.Fetcher,),
 }
 """Private names that we use, and the classes whose they are."""
