@@ -2,11 +2,13 @@
 
     python -m bench.sink [--outcomes 60000] [--partitions 8] [--lone 200]
 
-Needs KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL (a role that may create databases). Makes databases and
-topics of its own and drops them. Measured apart: stops of one event, windows of three events with their job,
-starts and ends of those jobs, windows of events that have no row (hand-produced ones); and all of it mixed as
-it comes. Beside each stands a bare UPDATE of the same rows in a database of its own (`bench.sink_bare`), in
-turns. The sink also reads from Kafka, decodes and writes the trace; the bare one does not.
+On given servers (KAFKA_BOOTSTRAP_SERVERS, and DATABASE_URL of a role that may create databases) or embedded
+ones. Makes databases and topics of its own and drops them.
+
+Measured apart: stops of one event, windows of three events with their job, starts and ends of those jobs,
+windows of events that have no row (hand-produced ones); and all of it mixed as it comes. Beside each stands a
+bare UPDATE of the same rows in a database of its own (`bench.sink_bare`), in turns. The sink also reads from
+Kafka, decodes and writes the trace; the bare one does not.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from psycopg.conninfo import make_conninfo
 
+from bench.servers import Servers, servers
 from bench.sink_bare import bare
 from db.migrate import migrate
 from schemas.codec import encode_outcome
@@ -65,9 +68,9 @@ def child(url: str, bootstrap: str, settings: Settings) -> None:
 
 
 @contextmanager
-def prepared(partitions: int) -> Iterator[Bench]:
+def prepared(at: Servers, partitions: int) -> Iterator[Bench]:
     """A database and topics for this run."""
-    bootstrap, admin_url = os.environ["KAFKA_BOOTSTRAP_SERVERS"], os.environ["DATABASE_URL"]
+    bootstrap, admin_url = at.bootstrap, at.admin_url
     name = f"bench_{uuid.uuid4().hex[:10]}"
     settings = Settings(topic_prefix=f"{name}.", partitions=partitions, session_timeout_s=60.0)
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -289,7 +292,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--lone", type=int, default=200)
     arguments = parser.parse_args()
-    with prepared(arguments.partitions) as bench:
+    with servers() as at, prepared(at, arguments.partitions) as bench:
         producer = Producer(
             {"bootstrap.servers": bench.bootstrap, "partitioner": "murmur2_random", "linger.ms": 1}
         )
