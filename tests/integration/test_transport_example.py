@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from chaos.transport import create_topics, delete_topics
 from chaos.workers import ROOT
@@ -49,6 +50,11 @@ def test_the_example_counts_and_survives_a_restart(kafka, prefix, tmp_path):
                 worker.terminate()
                 assert worker.wait(15) == 0
         assert set(told.values()) == {1}
+        changelog = ConfigResource(ConfigResource.Type.TOPIC, f"{name}-pages-changelog")
+        admin = AdminClient({"bootstrap.servers": kafka})
+        settings = admin.describe_configs([changelog])[changelog].result(20)
+        assert settings["cleanup.policy"].value == "compact"
+        assert settings["min.compaction.lag.ms"].value == str(30 * 60 * 1000)
     finally:
         reader.close()
         delete_topics(kafka, [*topics, f"{name}-pages-changelog"])
