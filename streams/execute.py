@@ -23,7 +23,7 @@ from streams.job_counting import JobTally
 from streams.job_endings import Rules
 from streams.merging import merge
 from streams.ports import Outbox
-from streams.transitions import answered, hand_back, lose, not_working, release_if_gone, start
+from streams.transitions import answered, hand_back, lose, not_working, release_if_gone, session_works, start
 from streams.turns import Turn
 
 log = structlog.get_logger(__name__)
@@ -167,11 +167,9 @@ class Executor:
                 self._book.lanes.not_started(turn, now_ms)
                 self._book.changed(turn.key, turn.partition, jobs)
             else:
-                if head.looks:  # that trouble is over: another one is told again
-                    head.alarmed = False
-                head.looks = head.not_working_since_ms = 0
                 job_id, merged = merge(jobs, turn.job_id, now_ms)
                 self.tally.merged += merged
+                session_works(jobs, job_id)
                 begun.append((turn, start(jobs, job_id, now_ms)))
                 self.tally.started += 1
                 self._book.changed(turn.key, turn.partition, jobs)

@@ -54,6 +54,8 @@ def read_command(value: bytes) -> Command:
     for name in ("id", "organization_id", "job_id", "issued_by"):
         if len(getattr(command, name) or "") > LONGEST_NAME:
             raise BadAvro("Command", f"{name} is longer than {LONGEST_NAME:,}")
-    if command.reason is None:
+    if command.action == "settle" and len(command.reason or "") > LONGEST_NAME:
+        raise BadAvro("Command", f"the message's id is longer than {LONGEST_NAME:,}")
+    if command.action == "settle" or command.reason is None:  # of that one it is an id, to be kept as it is
         return command
     return msgspec.structs.replace(command, reason=masked(command.reason))

@@ -41,6 +41,9 @@ def merge(jobs: ContactJobs, job_id: str, now_ms: int) -> tuple[str, int]:
     survivor.seq = max(head.seq for _, head in together) + 1
     survivor.priority = min(head.priority for _, head in together)
     survivor.replay = max(head.replay for _, head in together)
+    # who has waited longest for a session that doesn't work: the alert is due after an hour of that
+    waits = [head.not_working_since_ms for _, head in together if head.not_working_since_ms]
+    survivor.not_working_since_ms = min(waits, default=0)
     for _, head in taken:
         leave_to(Event.MERGE, head, survivor_id, survivor.seq, f"merged:{survivor_id}", now_ms)
     return survivor_id, len(taken)

@@ -139,6 +139,14 @@ def not_working(jobs: ContactJobs, key: bytes, job_id: str, rules: Rules, now_ms
     delay(key, head, session_delay_ms(head.looks), "session_not_working", now_ms, alert=alert)
 
 
+def session_works(jobs: ContactJobs, job_id: str) -> None:
+    """Its session works, again or as ever: what was told of that is over, another trouble is told anew."""
+    head = jobs.heads[job_id]
+    if head.looks:
+        head.alarmed = False
+    head.looks = head.not_working_since_ms = 0
+
+
 def answered(jobs: ContactJobs, key: bytes, job_id: str, answer: Answer, rules: Rules, now_ms: int) -> bool:
     """The call has its answer; False: the job isn't running any more (cancelled meanwhile)."""
     head = jobs.heads.get(job_id)

@@ -10,11 +10,13 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from schemas.codec import decode_job, encode_job
+from schemas.codec import decode_job, encode_command, encode_job
 from schemas.dead import Header
+from schemas.errors import BadAvro
 from schemas.records import Command, Job
 from streams.handlers.answers import Dead, Retry
 from streams.heads import PAUSES, State
+from streams.job_bounds import read_command
 from streams.job_rows import verify_old
 from tests.unit.job_worlds import START_MS, Worker, World, job_of, key_of, state_of, uuid
 
@@ -241,3 +243,16 @@ def test_want_of_credit_is_told_though_the_sessions_trouble_was_told_before() ->
         assert len(titles) == 2 and len(set(titles)) == 2
 
     play(story())
+
+
+@pytest.mark.parametrize("action", ["cancel", "settle"])
+def test_a_reason_is_masked_and_cut_but_the_id_of_a_message_is_kept(action: str) -> None:
+    told = "wamid.HBgNNTUxMTk4ODg4Nzc3NxUCABEYEjVCM0E5 5511988887777"
+    command = read_command(encode_command(Command(id="a", at_ms=0, action=action, job_id="j", reason=told)))
+    assert (command.reason == told) is (action == "settle")
+    longer = Command(id="a", at_ms=0, action=action, job_id="j", reason="x" * 5_000)
+    if action == "settle":
+        with pytest.raises(BadAvro):
+            read_command(encode_command(longer))
+    else:
+        assert len(read_command(encode_command(longer)).reason or "") == 300

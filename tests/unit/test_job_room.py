@@ -97,6 +97,26 @@ def test_a_turn_that_nothing_was_tried_of_is_merged_only_with_its_own_conversati
     assert len(waiting) - len(alone) == 3, "one of each conversation"
 
 
+def test_a_session_that_does_not_work_is_told_after_an_hour_though_turns_merge_meanwhile() -> None:
+    async def story() -> None:
+        world = World()
+        world.asleep.add(uuid(30_000))
+        worker = await worker_in(world, Room(waiting=2))
+        for number in range(1, 12):  # two that wait at a time become one
+            world.give(job_of(2 * number, run_after_ms=world.now_ms))
+            world.give(job_of(2 * number + 1, run_after_ms=world.now_ms))
+            await worker.live(world.now_ms + 400_000, step_ms=20_000)
+        told = [one for one in world.outcomes() if one.alert is not None]
+        assert told, "each turn alone has waited for less than the hour since the first one came"
+        assert told[0].at_ms - START_MS < 3_600_000 + 1_200_000
+        world.asleep.clear()
+        await worker.live(world.now_ms + 700_000, step_ms=20_000)
+        (head,) = [one for one in worker.memory[key_of()].heads.values() if one.outcome == "done"]
+        assert (head.looks, head.not_working_since_ms, head.alarmed) == (0, 0, False)
+
+    asyncio.run(story())
+
+
 def test_so_many_events_are_one_turn_and_the_next_ones_another_in_order() -> None:
     jobs = ContactJobs()
     for number in range(1, 8):
