@@ -135,7 +135,7 @@ def run(plan: Plan, folder: Path, broker: Broker | None = None) -> Findings:
         if plan.hurt:
             hurt(plan, workers)
         load.join()
-        findings.drain_s = round(log.wait_committed(60, meanwhile=workers.supervise), 1)
+        findings.drain_s = round(log.wait_committed(150, patience=45, meanwhile=workers.supervise), 1)
         sleep(0.5)
         findings.crashes = len(workers.unexpected_exits())
         findings.details["exits"] = workers.unexpected_exits()

@@ -181,13 +181,15 @@ class Workers:
     def unexpected_exits(self) -> dict[int, int]:
         """Exit codes that nothing done here explains.
 
-        A worker that was stopped may end itself; one that met an outage may end in any way.
+        A worker that was stopped may end itself; one that met an outage may end in any way; one whose record
+        the broker didn't take within 0.8 of the session has to end.
         """
         found = {}
         for worker in self.all:
             code = worker.process.poll()
             if code is None or code in EXPECTED_EXITS or worker.saw_outage:
                 continue
-            if not (worker.was_stopped and code == ENDED_ITSELF):
+            undelivered = b"a record wasn't delivered" in worker.log.read_bytes()
+            if not (code == ENDED_ITSELF and (worker.was_stopped or undelivered)):
                 found[worker.number] = code
         return found
