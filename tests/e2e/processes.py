@@ -94,6 +94,10 @@ class Processes:
         process.send_signal(how)
         return process.wait(30)
 
+    def freeze(self, name: str) -> None:
+        """Stop it in the middle of whatever it does, as a machine that swaps or a paused container does."""
+        self._running[name].send_signal(signal.SIGSTOP)
+
     def alive(self) -> Sequence[str]:
         """Names of those that run."""
         return [name for name, process in self._running.items() if process.poll() is None]
