@@ -21,8 +21,9 @@ MOST: Final = 1_000
 ASK_S: Final = 5.0
 SILENT_S: Final = 3.0
 """A partition of ours of which nothing has come for so long, not even its end, is read anew."""
-QUICK_S: Final = 1.0
-"""How long its offset is asked for, between two batches of the others."""
+QUICK_S: Final = 0.25
+LONGER_S: Final = 2.0
+"""How long its offset is asked for, while the others wait; doubling with each time that this was in vain."""
 
 
 class GroupIntake:
@@ -46,6 +47,7 @@ class GroupIntake:
         self._silent: dict[Place, float] = {}
         """Partitions of which nothing has come since they were given to us, at that time (monotonic)."""
         self._rouse_at_s = 0.0
+        self._ask_s = QUICK_S
         self._consumer = Consumer(
             {
                 **group_member(bootstrap, group, session_timeout_s),
@@ -169,17 +171,23 @@ class GroupIntake:
             return
         self._rouse_at_s = now_s + SILENT_S
         try:
-            told = self._consumer.committed([TopicPartition(*place) for place in silent], timeout=QUICK_S)
-            known = [one for one in told if one.error is None]
-            if not known:
-                return
-            for one in known:
-                one.offset = one.offset if one.offset >= 0 else OFFSET_BEGINNING
+            told = self._consumer.committed([TopicPartition(*place) for place in silent], timeout=self._ask_s)
+        except KafkaException:
+            # away, or an open transaction holds the offsets: then the client waits for the same
+            self._ask_s = min(self._ask_s * 2, LONGER_S)
+            return
+        known = [one for one in told if one.error is None]
+        if not known:
+            return
+        for one in known:
+            one.offset = one.offset if one.offset >= 0 else OFFSET_BEGINNING
+        try:
             self._consumer.incremental_unassign(known)
             self._consumer.incremental_assign(known)
             self._consumer.resume(known)
-        except KafkaException:
-            return  # away, or an open transaction holds the offsets: the client waits for the same
+        except KafkaException as error:
+            raise SessionOver(f"Kafka: {error.args[0].str()}") from error
+        self._ask_s = QUICK_S
         self._queues.assign(_places(known))
         log.warning(
             "delays_read_anew", partitions=len(known), silent_s=round(now_s - min(self._silent.values()))
