@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -15,9 +17,11 @@ from confluent_kafka.admin import (
 )
 
 from settings import Settings
+from streams.job_room import MOST_BYTES
 from streams.topics import (
     CONTACTS_CHANGELOG,
     JOBS,
+    JOBS_CHANGELOG,
     SOURCE,
     TOPICS,
     TopicsUnusable,
@@ -25,6 +29,7 @@ from streams.topics import (
     ensure_topics,
     partition_count,
 )
+from streams.transport.producer import MAX_RECORD_BYTES
 
 
 def test_topics_are_made_once_and_have_the_table_s_shape(kafka: str, prefix: str) -> None:
@@ -86,3 +91,22 @@ def test_topics_with_different_partition_counts_are_refused(kafka: str, prefix: 
 def test_kafka_away_is_told_with_what_to_look_at() -> None:
     with pytest.raises(TopicsUnusable, match="KAFKA_BOOTSTRAP_SERVERS"):
         ensure_topics("127.0.0.1:1", Settings())
+
+
+async def test_a_contacts_record_of_jobs_may_grow_to_twice_what_is_kept(kafka: str, prefix: str) -> None:
+    """A full record (`streams.job_room`), with what merges and retries put into it, is written and read."""
+    settings = Settings(topic_prefix=prefix, partitions=1)
+    ensure_topics(kafka, settings)
+    topic, value = settings.topic(JOBS_CHANGELOG), b"x" * (2 * MOST_BYTES - 64 * 1024)
+    refused: list[object] = []
+    writer = Producer({"bootstrap.servers": kafka, "acks": "all", "message.max.bytes": MAX_RECORD_BYTES})
+    writer.produce(topic, value, b"key", on_delivery=lambda error, _: refused.append(error))
+    assert writer.flush(30) == 0 and refused == [None]
+    reader = AIOKafkaConsumer(bootstrap_servers=kafka)
+    await reader.start()
+    try:
+        reader.assign([TopicPartition(topic, 0)])
+        await reader.seek_to_beginning()
+        assert (await reader.getone()).value == value
+    finally:
+        await reader.stop()
