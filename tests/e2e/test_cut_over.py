@@ -194,8 +194,9 @@ def before(crm: Installation) -> None:
     migrated = crm.rajada("migrate", "--yes")
     assert migrated.returncode == 0 and "an existing CRM's database" in migrated.stdout, migrated.stderr
     assert crm.rajada("topics", "ensure").returncode == 0
+    # a look is of one moment, and between two events a drain leaves nothing to see
+    until(lambda: crm.failures().keys() == {"other consumers"}, seconds=60, every=0.2)
     told = crm.doctor()
-    assert {check for check, (level, _) in told.items() if level == "fail"} == {"other consumers"}
     assert {check for check, (level, _) in told.items() if level == "warn"} >= {"slot", "worker", "sink"}
 
 
@@ -220,7 +221,7 @@ def to_rajada(crm: Installation, drain: StandIn, *, kill: bool) -> None:
     crm.ours.spawn("worker")
     until(lambda: "another consumer is at work" in crm.waits_for())
     assert "docs/cut-over.md" in crm.waits_for()
-    assert "other consumers" in crm.failures()
+    until(lambda: "other consumers" in crm.failures(), every=0.2)
     time.sleep(1.5)
     if crm.run_by == "lanes":
         crm.ours.kill("worker", signal.SIGTERM)
@@ -244,7 +245,7 @@ def to_rajada(crm: Installation, drain: StandIn, *, kill: bool) -> None:
         crm.workers_off()
         crm.ours.spawn("worker")
     crm.ours.wait_ready("worker")
-    until(lambda: not crm.failures() and crm.caught_up("sink"), seconds=60, every=0.5)
+    until(lambda: not crm.failures() and crm.caught_up("sink"), seconds=120, every=0.5)
     assert "another_consumer_is_at_work" not in crm.ours.log("worker").read_text()
 
 
