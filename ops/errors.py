@@ -78,3 +78,7 @@ def exit_code_of(error: BaseException) -> int:
     if isinstance(error, OpsError):
         return error.exit_code
     return OpsError.exit_code if isinstance(error, RajadaError) else UNEXPECTED
+
+
+class WrongScenario(RajadaError):
+    """A scenario has a field or a value that there is none of; the message names it."""

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Final, Generic, Protocol, Self, TypeVar
@@ -14,7 +14,7 @@ from typing import Final, Generic, Protocol, Self, TypeVar
 import msgspec
 from aiohttp import web
 
-from ops.errors import CannotRunHere
+from ops.errors import CannotRunHere, WrongScenario
 
 HOST: Final = "127.0.0.1"
 START_S: Final = 10.0
@@ -44,14 +44,54 @@ class Scenarios(Generic[S]):
         return named or asked or self._named[DEFAULT]
 
 
+class StandIn(ABC, Generic[S]):
+    """A stand-in as a web application: `PUT /scenarios/<name>` changes how it behaves.
+
+    Args:
+        default: how everybody is treated that has no scenario of their own.
+        read: a scenario from the JSON that was PUT; raises WrongScenario.
+    """
+
+    def __init__(self, default: S, read: Callable[[bytes], S]) -> None:
+        self.scenarios = Scenarios(default)
+        self._read_scenario = read
+        self._stopped = asyncio.Event()
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Forget what came, and the scenarios of single names."""
+
+    @abstractmethod
+    def _routes(self) -> list[web.RouteDef]:
+        """What it serves beside scenarios."""
+
+    def application(self, client_max_size: int = 8 * 1024 * 1024) -> web.Application:
+        """The application, to be served by aiohttp."""
+        application = web.Application(client_max_size=client_max_size)
+        application.add_routes([web.put("/scenarios/{name}", self._set_scenario), *self._routes()])
+        application.on_shutdown.append(self._stop)
+        return application
+
+    async def _stop(self, application: web.Application) -> None:
+        self._stopped.set()
+
+    async def _clear(self, request: web.Request) -> web.Response:
+        self.forget()
+        return web.Response(status=204)
+
+    async def _set_scenario(self, request: web.Request) -> web.Response:
+        try:
+            self.scenarios.set(request.match_info["name"], self._read_scenario(await request.read()))
+        except WrongScenario as error:
+            return as_json(422, {"detail": str(error)})
+        return web.Response(status=204)
+
+
 class Application(Protocol):
-    """A stand-in as a web application."""
+    """What can be served."""
 
     def application(self) -> web.Application:
         """The application, to be served by aiohttp."""
-
-    def forget(self) -> None:
-        """Forget what came, and the scenarios of single names."""
 
 
 A = TypeVar("A", bound=Application)

@@ -42,7 +42,8 @@ def engine(
     from logs import configure_logging
     from ops.engine.app import Engine
     from ops.engine.journal import Journal
-    from ops.engine.scenario import WrongScenario, scenario_from_query
+    from ops.engine.scenario import scenario_from_query
+    from ops.errors import WrongScenario
     from settings import get_settings
 
     settings = get_settings()

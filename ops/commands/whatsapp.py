@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ops.whatsapp.app import StandIn
+    from ops.whatsapp.app import WhatsApp
 
 app = typer.Typer(
     help="WhatsApp numbers of organizations; a stand-in for its Cloud API.", no_args_is_help=True
@@ -33,8 +33,9 @@ def stand_in(
     import asyncio
 
     from logs import configure_logging
-    from ops.whatsapp.app import StandIn
-    from ops.whatsapp.scenario import WrongScenario, scenario_from_fields
+    from ops.errors import WrongScenario
+    from ops.whatsapp.app import WhatsApp
+    from ops.whatsapp.scenario import scenario_from_fields
     from settings import get_settings
 
     settings = get_settings()
@@ -45,10 +46,10 @@ def stand_in(
     except WrongScenario as error:
         raise typer.BadParameter(str(error), param_hint="--mode") from error
     token = settings.whatsapp_access_token
-    asyncio.run(_serve(StandIn(scenario, token=token.get_secret_value() if token else None), port, host))
+    asyncio.run(_serve(WhatsApp(scenario, token=token.get_secret_value() if token else None), port, host))
 
 
-async def _serve(served_one: StandIn, port: int, host: str) -> None:
+async def _serve(served_one: WhatsApp, port: int, host: str) -> None:
     import status
     from ops.stand_in import served, stopped_by_signals
 

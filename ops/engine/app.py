@@ -15,15 +15,16 @@ import msgspec
 from aiohttp import web
 
 from ops.engine.journal import Asked, Journal
-from ops.engine.scenario import Scenario, WrongScenario, scenario_from_json, scenario_from_query
-from ops.stand_in import Scenarios, as_json
+from ops.engine.scenario import Scenario, scenario_from_json, scenario_from_query
+from ops.errors import WrongScenario
+from ops.stand_in import StandIn, as_json
 from schemas.http import TurnRequest
 from streams.trace_context import TRACEPARENT, is_traceparent
 
 _CHUNK: Final = b"x" * 65_536
 
 
-class Engine:
+class Engine(StandIn[Scenario]):
     """Answers turns.
 
     Args:
@@ -42,31 +43,20 @@ class Engine:
         honours_keys: bool = True,
         token: str | None = None,
     ) -> None:
+        super().__init__(default or Scenario(), scenario_from_json)
         self.journal = journal
-        self.scenarios = Scenarios(default or Scenario())
         self.honours_keys = honours_keys
         self.token = token
         self._running: set[str] = set()
         self._done: set[str] = set()
-        self._stopped = asyncio.Event()
 
-    def application(self) -> web.Application:
-        """The application, to be served by aiohttp."""
-        application = web.Application(client_max_size=8 * 1024 * 1024)
-        application.add_routes(
-            [
-                web.get("/requests", self._requests),
-                web.delete("/requests", self._clear),
-                web.get("/effects", self._effects),
-                web.put("/scenarios/{name}", self._set_scenario),
-                web.post("/{path:.*}", self._turn),
-            ]
-        )
-        application.on_shutdown.append(self._stop)
-        return application
-
-    async def _stop(self, application: web.Application) -> None:
-        self._stopped.set()
+    def _routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/requests", self._requests),
+            web.delete("/requests", self._clear),
+            web.get("/effects", self._effects),
+            web.post("/{path:.*}", self._turn),
+        ]
 
     # -- for whoever plays with it
 
@@ -78,17 +68,6 @@ class Engine:
 
     async def _effects(self, request: web.Request) -> web.Response:
         return as_json(200, self.journal.effects)
-
-    async def _clear(self, request: web.Request) -> web.Response:
-        self.forget()
-        return web.Response(status=204)
-
-    async def _set_scenario(self, request: web.Request) -> web.Response:
-        try:
-            self.scenarios.set(request.match_info["name"], scenario_from_json(await request.read()))
-        except WrongScenario as error:
-            return as_json(422, {"detail": str(error)})
-        return web.Response(status=204)
 
     def forget(self) -> None:
         """Forget requests, keys and the scenarios of single jobs and contacts."""

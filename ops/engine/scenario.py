@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from settings import RajadaError
+from ops.errors import WrongScenario
 
 Mode = Literal[
     "ok",
@@ -26,10 +26,6 @@ Mode = Literal[
 ]
 
 _NotNegative = Annotated[int, Meta(ge=0)]
-
-
-class WrongScenario(RajadaError):
-    """A scenario has a field or a value that there is none of; the message names it."""
 
 
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,15 +15,15 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from ops.stand_in import Scenarios, as_json
+from ops.stand_in import StandIn, as_json
 from ops.whatsapp.messages import Got, Message, Messages, read_message
-from ops.whatsapp.scenario import Scenario, WrongScenario, scenario_from_json
+from ops.whatsapp.scenario import Scenario, scenario_from_json
 
 _VERSION: Final = re.compile(r"v[0-9]{1,3}\.[0-9]{1,3}")
 _NUMBER: Final = re.compile(r"[0-9]{1,32}")
 
 
-class StandIn:
+class WhatsApp(StandIn[Scenario]):
     """Takes messages.
 
     Args:
@@ -32,33 +32,22 @@ class StandIn:
     """
 
     def __init__(self, default: Scenario | None = None, *, token: str | None = None) -> None:
+        super().__init__(default or Scenario(), scenario_from_json)
         self.messages = Messages()
-        self.scenarios = Scenarios(default or Scenario())
         self.token = token
         self._instances: dict[str, bool] = {}
         """Id → whether it is well, of those that were told."""
-        self._stopped = asyncio.Event()
 
-    def application(self) -> web.Application:
-        """The application, to be served by aiohttp."""
-        application = web.Application(client_max_size=256 * 1024)
-        application.add_routes(
-            [
-                web.get("/messages", self._got),
-                web.delete("/messages", self._clear),
-                web.get("/taken", self._taken),
-                web.put("/scenarios/{name}", self._set_scenario),
-                web.get("/instances/{id}", self._instance),
-                web.put("/instances/{id}", self._set_instance),
-                web.post("/{version}/{number}/messages", self._message),
-                web.get("/{version}/{number}", self._number),
-            ]
-        )
-        application.on_shutdown.append(self._stop)
-        return application
-
-    async def _stop(self, application: web.Application) -> None:
-        self._stopped.set()
+    def _routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/messages", self._got),
+            web.delete("/messages", self._clear),
+            web.get("/taken", self._taken),
+            web.get("/instances/{id}", self._instance),
+            web.put("/instances/{id}", self._set_instance),
+            web.post("/{version}/{number}/messages", self._message),
+            web.get("/{version}/{number}", self._number),
+        ]
 
     # -- for whoever plays with it
 
@@ -68,17 +57,6 @@ class StandIn:
 
     async def _taken(self, request: web.Request) -> web.Response:
         return as_json(200, self.messages.taken)
-
-    async def _clear(self, request: web.Request) -> web.Response:
-        self.forget()
-        return web.Response(status=204)
-
-    async def _set_scenario(self, request: web.Request) -> web.Response:
-        try:
-            self.scenarios.set(request.match_info["name"], scenario_from_json(await request.read()))
-        except WrongScenario as error:
-            return as_json(422, {"detail": str(error)})
-        return web.Response(status=204)
 
     async def _instance(self, request: web.Request) -> web.Response:
         healthy = self._instances.get(request.match_info["id"])

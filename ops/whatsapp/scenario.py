@@ -8,15 +8,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from settings import RajadaError
+from ops.errors import WrongScenario
 
 Mode = Literal["ok", "error", "drop", "hang", "cut", "gateway"]
 
 _NotNegative = Annotated[int, Meta(ge=0)]
-
-
-class WrongScenario(RajadaError):
-    """A scenario has a field or a value that there is none of; the message names it."""
 
 
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

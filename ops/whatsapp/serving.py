@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ops.stand_in import DEFAULT, Beside
-from ops.whatsapp.app import StandIn
+from ops.whatsapp.app import WhatsApp
 from ops.whatsapp.messages import Got
 from ops.whatsapp.scenario import Scenario
 
 
-class WhatsAppBeside(Beside[StandIn]):
+class WhatsAppBeside(Beside[WhatsApp]):
     """A stand-in in a thread of this process: `with WhatsAppBeside() as whatsapp: … whatsapp.url …`.
 
-    Its URL is what WHATSAPP_API_URL is to be. `default` and `token`: see `ops.whatsapp.app.StandIn`.
+    Its URL is what WHATSAPP_API_URL is to be. `default` and `token`: see `ops.whatsapp.app.WhatsApp`.
     """
 
     name = "WhatsApp"
@@ -20,8 +20,8 @@ class WhatsAppBeside(Beside[StandIn]):
         super().__init__()
         self._default, self._token = default, token
 
-    def _make(self) -> StandIn:
-        return StandIn(self._default, token=self._token)
+    def _make(self) -> WhatsApp:
+        return WhatsApp(self._default, token=self._token)
 
     def treat(self, scenario: Scenario, who: str = DEFAULT) -> None:
         """Treat a phone or a template (its name), or everybody else, so from now on."""

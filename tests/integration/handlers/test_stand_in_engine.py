@@ -15,8 +15,9 @@ import msgspec
 import pytest
 
 from ops.engine.journal import Asked
-from ops.engine.scenario import Scenario, WrongScenario, scenario_from_json, scenario_from_query
+from ops.engine.scenario import Scenario, scenario_from_json, scenario_from_query
 from ops.engine.serving import EngineBeside
+from ops.errors import WrongScenario
 from streams.trace_context import own_traceparent
 from tests.integration.handlers.turns import turn
 from tests.unit.builders import uid
