@@ -31,7 +31,7 @@ def test_a_login_over_tls_for_the_given_kafka_and_not_for_the_embedded_one(tmp_p
         kafka_security_protocol="SASL_SSL",
         kafka_sasl_mechanism="SCRAM-SHA-512",
         kafka_sasl_username="rajada",
-        kafka_sasl_password="secret",
+        kafka_sasl_password="not-to-be-seen",
         kafka_ssl_ca=ca,
     )
     assert kafka_client(GIVEN, chosen) == {
@@ -39,11 +39,11 @@ def test_a_login_over_tls_for_the_given_kafka_and_not_for_the_embedded_one(tmp_p
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "rajada",
-        "sasl.password": "secret",
+        "sasl.password": "not-to-be-seen",
         "ssl.ca.location": str(ca),
     }
     assert kafka_client("127.0.0.1:19092", chosen) == {"bootstrap.servers": "127.0.0.1:19092"}
-    assert "secret" not in repr(chosen)
+    assert "not-to-be-seen" not in repr(chosen)
 
 
 @pytest.mark.parametrize(
