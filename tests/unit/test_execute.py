@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from schemas.codec import decode_job
-from schemas.records import Command, Job
+from schemas.records import Job
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
 from streams.heads import State
-from streams.job_endings import Rules
-from tests.unit.job_worlds import ORGANIZATION, START_MS, Worker, World, job_of, key_of, state_of, uuid
-
-
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
-
-
-async def worker_in(world: World, **more: Any) -> Worker:
-    worker = Worker(world, **more)
-    await worker.begin()
-    return worker
-
-
-def failing(job: Job, attempt: int) -> Answer:
-    return Retry("http_500")
-
-
-def statuses(world: World, job: Job) -> list[str | None]:
-    """Without what was sent twice."""
-    by_seq = {one.job.seq: one.job_status for one in world.outcomes(job.id) if one.job}
-    return [by_seq[seq] for seq in sorted(by_seq)]
+from tests.unit.job_stories import failing, play, statuses, worker_in
+from tests.unit.job_worlds import START_MS, World, job_of, key_of, state_of, uuid
 
 
 def test_a_job_runs_once_and_every_step_is_told() -> None:
@@ -313,95 +291,6 @@ def test_a_finished_job_is_never_called_again_whatever_is_redelivered() -> None:
     play(story())
 
 
-def test_an_unknown_kind_is_dead_with_that_reason_and_the_worker_lives() -> None:
-    async def story() -> None:
-        world = World()
-        worker = await worker_in(world)
-        world.give(job_of(1, kind="fax"))
-        world.give(job_of(2, contact=2))
-        await worker.turn()
-        assert world.rows()[job_of(1).id].outcome == "dead:unknown_kind"
-        assert world.rows()[job_of(2).id].outcome == "done"
-
-    play(story())
-
-
-@pytest.mark.parametrize("value", [b"\xff", b"\x00\x00\x00\x00\x01abc", b"\xc3\x01short", None])
-def test_a_record_that_is_no_job_is_one_dead_letter_with_its_bytes_br_37(value: bytes | None) -> None:
-    async def story() -> None:
-        world = World()
-        worker = await worker_in(world)
-        world.append("dispatch.jobs", key_of(), value)
-        world.give(job_of(2))
-        await worker.turn()
-        (letter,) = world.letters()
-        assert letter[1] == value and letter[0] == key_of()
-        (told,) = [one for one in world.outcomes() if one.status == "dead"]
-        assert told.alert is not None and told.stage == "execute"
-        assert world.rows()[job_of(2).id].outcome == "done"
-
-    play(story())
-
-
-def test_jobs_of_the_crms_own_workers_are_left_alone() -> None:
-    async def story() -> None:
-        world = World()
-        worker = await worker_in(world)
-        world.give(job_of(1, run_by="table"))
-        await worker.turn()
-        assert world.calls == [] and worker.memory == {}
-        assert worker.executor.tally.elsewhere == 1
-
-    play(story())
-
-
-def test_a_held_job_for_want_of_an_engine_runs_when_there_is_one() -> None:
-    async def story() -> None:
-        world = World(engine=lambda job, attempt: Hold("no_engine: AGENT_ENGINE_URL is not set"))
-        worker = await worker_in(world)
-        job = job_of(1)
-        world.give(job)
-        await worker.turn()
-        assert world.heads()[job.id].state is State.HELD
-        await worker.executor.give_up(0)
-        world.engine = lambda job, attempt: Done()
-        second = await worker_in(
-            world, rules=Rules(kinds=frozenset({"inbound_turn"}), releases=frozenset({"no_engine"}))
-        )
-        await second.turn()
-        assert world.rows()[job.id].outcome == "done"
-        assert [attempt for _, _, attempt in world.calls] == [1, 1]
-
-    play(story())
-
-
-def command(action: str, number: int, target: Job | None, **more: Any) -> Command:
-    return Command(
-        id=uuid(70_000 + number), at_ms=START_MS, action=action, organization_id=ORGANIZATION,
-        job_id=target.id if target else None, issued_by="test", **more,
-    )  # fmt: skip
-
-
-def test_pause_stops_starts_and_resume_loses_nothing() -> None:
-    async def story() -> None:
-        world = World()
-        worker = await worker_in(world)
-        world.order(command("pause", 1, None))
-        await worker.turn()
-        world.give(job_of(1))
-        await worker.turn()
-        assert world.calls == []
-        world.die({})
-        second = await worker_in(world)
-        await second.turn()
-        assert world.calls == [], "the pause is in the changelog"
-        world.order(command("resume", 2, None))
-        await second.turn()
-        assert len(world.calls) == 1
-
-    play(story())
-
-
 def test_events_follow_through_a_merge_and_then_a_cover() -> None:
     async def story() -> None:
         first, second, third, fourth = (job_of(n) for n in range(1, 5))
@@ -430,107 +319,6 @@ def test_events_follow_through_a_merge_and_then_a_cover() -> None:
                 place[event.event_id] = event.seq, one.job_id
         moved = {event.event_id for job in (second, third) for event in job.events}
         assert {place[event_id][1] for event_id in moved} == {fourth.id}
-
-    play(story())
-
-
-def test_a_record_that_was_overtaken_by_run_now_starts_nothing_early() -> None:
-    async def story() -> None:
-        world = World(engine=failing)
-        worker = await worker_in(world)
-        job = job_of(1)
-        world.give(job)
-        await worker.turn()
-        world.order(command("run_now", 1, job), key_of())
-        await worker.turn()
-        await worker.live(START_MS + 60_000)
-        # the first retry's record comes after 10 s and must not start the third attempt, due after 20 s
-        assert [at - START_MS for at, _, _ in world.calls] == [0, 0, 20_000, 60_000]
-
-    play(story())
-
-
-def test_a_cancelled_call_is_cut_short_and_the_job_failed() -> None:
-    async def story() -> None:
-        world = World(engine=lambda job, attempt: 60_000)
-        worker = await worker_in(world)
-        job = job_of(1)
-        world.give(job)
-        await worker.turn()
-        world.order(command("cancel", 1, job, reason="customer called"), key_of())
-        await worker.turn(2)
-        assert len(worker.calls) == 0
-        row = world.rows()[job.id]
-        assert (row.job_status, row.outcome) == ("failed", "cancelled:customer called")
-        assert row.alert is None
-        assert not worker.lanes.is_running(key_of())
-
-    play(story())
-
-
-def test_a_command_for_an_unknown_job_waits_for_it_a_day() -> None:
-    async def story() -> None:
-        world = World()
-        worker = await worker_in(world)
-        job = job_of(1)
-        world.order(command("cancel", 1, job), key_of())
-        await worker.turn()
-        world.give(job)
-        await worker.turn()
-        assert world.calls == []
-        assert world.rows()[job.id].job_status == "failed"
-
-    play(story())
-
-
-def test_a_hold_of_a_running_job_takes_effect_when_it_fails() -> None:
-    async def story() -> None:
-        world = World(engine=lambda job, attempt: Retry("http_500"))
-        worker = await worker_in(world)
-        job = job_of(1)
-        world.engine = lambda job, attempt: 1_000
-        world.give(job)
-        await worker.turn()
-        world.order(command("hold", 1, job, reason="look first"), key_of())
-        await worker.live(START_MS + 2_000)
-        assert world.rows()[job.id].outcome == "done", "an answer that is good wins"
-
-    play(story())
-
-
-def test_a_dead_job_is_requeued_under_its_own_id_with_fresh_attempts() -> None:
-    async def story() -> None:
-        world = World(engine=lambda job, attempt: Dead("http_422"))
-        worker = await worker_in(world)
-        job = job_of(1)
-        world.give(job)
-        await worker.turn()
-        (letter,) = world.letters()
-        world.engine = lambda job, attempt: Dead("http_422")
-        again = command("requeue", 1, job, replay=START_MS, job=letter[1], replays=1)
-        world.order(again, key_of())
-        await worker.turn()
-        row = world.rows()[job.id]
-        assert row.job is not None and row.job.replay == START_MS
-        second = world.letters()[1]
-        assert dict(second[3] or ())["replays"] == b"1"
-        assert second[1] == letter[1], "the bytes stay what they were"
-
-    play(story())
-
-
-def test_a_record_of_an_unknown_version_is_looked_at_for_an_hour_then_dead_with_its_bytes() -> None:
-    async def story() -> None:
-        world = World()
-        worker = await worker_in(world)
-        value = b"\xc3\x01" + b"12345678" + b"a body of tomorrow"
-        world.append("dispatch.jobs", key_of(), value)
-        await worker.live(START_MS + 59 * 60_000, step_ms=10_000)
-        assert world.letters() == [] and worker.executor.tally.postponed >= 58
-        await worker.live(START_MS + 70 * 60_000, step_ms=10_000)
-        (letter,) = world.letters()
-        assert letter[1] == value and dict(letter[3] or ())["reason"] == b"unknown_schema"
-        assert worker.executor.tally.read == worker.executor.tally.accounted
 
     play(story())
 

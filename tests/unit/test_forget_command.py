@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Coroutine
-from typing import Any
 
 from schemas.records import Command
 from streams.handlers.answers import Cancelled, Done
 from streams.heads import State
+from tests.unit.job_stories import play
 from tests.unit.job_worlds import ORGANIZATION, START_MS, Worker, World, job_of, key_of, uuid
 
 PHONE_KEY = f"{ORGANIZATION}:+5511912345678".encode()
-
-
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
 
 
 def forget(number: int = 1) -> Command:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -18,21 +17,12 @@ from streams.handlers.answers import Dead, Retry
 from streams.heads import PAUSES, State
 from streams.job_bounds import read_command
 from streams.job_rows import verify_old
-from tests.unit.job_worlds import START_MS, Worker, World, job_of, key_of, state_of, uuid
+from tests.unit.job_stories import play, worker_in
+from tests.unit.job_worlds import START_MS, World, job_of, key_of, state_of, uuid
 
 HUGE = 2**63 - 1
 SESSION = uuid(30_000)
 UNKNOWN_VERSION = b"\xc3\x01" + b"12345678" + b"a body of tomorrow"
-
-
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
-
-
-async def worker_in(world: World) -> Worker:
-    worker = Worker(world)
-    await worker.begin()
-    return worker
 
 
 def with_payload(number: int, **more: str) -> Job:

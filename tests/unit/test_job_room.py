@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 
@@ -20,7 +19,8 @@ from streams.handlers.answers import Answer, Done, Retry
 from streams.heads import ContactJobs, Head, Origin, State, encode_jobs
 from streams.job_room import FULL, MOST_BYTES, MOST_JOB_BYTES, TOO_LARGE, Room
 from streams.merging import MOST_EVENTS, merge, merge_waiting
-from tests.unit.job_worlds import CHANGELOG, ORGANIZATION, START_MS, Worker, World, job_of, key_of, uuid
+from tests.unit.job_stories import command, play, worker_in
+from tests.unit.job_worlds import CHANGELOG, START_MS, World, job_of, key_of, uuid
 from tests.unit.test_execute_crashes import Story, actions
 
 KAFKA_TAKES = 16 * 1024 * 1024
@@ -45,23 +45,10 @@ def sizes(world: World) -> list[int]:
     return [len(value) for _, value, _, _ in world.durable.get(CHANGELOG, []) if value is not None]
 
 
-def command(number: int, action: str, job: Job, **more: object) -> Command:
-    return Command(
-        id=uuid(70_000 + number), at_ms=START_MS, action=action, organization_id=ORGANIZATION, job_id=job.id,
-        **more,
-    )  # fmt: skip
-
-
-async def worker_in(world: World, room: Room | None = None) -> Worker:
-    worker = Worker(world, room=room)
-    await worker.begin()
-    return worker
-
-
 def test_turns_that_wait_become_one_before_they_pile_up_and_all_are_answered() -> None:
     async def story() -> None:
         world = World(engine=lambda job, attempt: 1_000)
-        worker = await worker_in(world, Room(waiting=20))
+        worker = await worker_in(world, room=Room(waiting=20))
         jobs = [job_of(n) for n in range(1, 400)]
         world.give(jobs[0])
         await worker.turn()
@@ -79,7 +66,7 @@ def test_turns_that_wait_become_one_before_they_pile_up_and_all_are_answered() -
         assert [one.event_id for one in answered.events] == [uuid(100_000 + n) for n in range(2, 400)]
         assert worker.executor.tally.read == worker.executor.tally.accounted
 
-    asyncio.run(story())
+    play(story())
 
 
 def test_a_turn_that_nothing_was_tried_of_is_merged_only_with_its_own_conversation() -> None:
@@ -101,7 +88,7 @@ def test_a_session_that_does_not_work_is_told_after_an_hour_though_turns_merge_m
     async def story() -> None:
         world = World()
         world.asleep.add(uuid(30_000))
-        worker = await worker_in(world, Room(waiting=2))
+        worker = await worker_in(world, room=Room(waiting=2))
         for number in range(1, 12):  # two that wait at a time become one
             world.give(job_of(2 * number, run_after_ms=world.now_ms))
             world.give(job_of(2 * number + 1, run_after_ms=world.now_ms))
@@ -114,7 +101,7 @@ def test_a_session_that_does_not_work_is_told_after_an_hour_though_turns_merge_m
         (head,) = [one for one in worker.memory[key_of()].heads.values() if one.outcome == "done"]
         assert (head.looks, head.not_working_since_ms, head.alarmed) == (0, 0, False)
 
-    asyncio.run(story())
+    play(story())
 
 
 def test_so_many_events_are_one_turn_and_the_next_ones_another_in_order() -> None:
@@ -157,13 +144,13 @@ def test_a_job_too_large_to_be_kept_is_dead_with_its_bytes(job: Job, headers: li
         assert worker.executor.tally.refused_jobs == 1
         assert worker.executor.tally.read == worker.executor.tally.accounted
 
-    asyncio.run(story())
+    play(story())
 
 
 def test_a_contact_whose_record_is_full_gets_an_alert_and_a_letter_for_each_further_job() -> None:
     async def story() -> None:
         world = World(engine=lambda job, attempt: 3_600_000)
-        worker = await worker_in(world, TENTH)
+        worker = await worker_in(world, room=TENTH)
         size = 60_000
         jobs = [padded(n, size, again=True) for n in range(1, 25)]
         for job in jobs:
@@ -180,7 +167,7 @@ def test_a_contact_whose_record_is_full_gets_an_alert_and_a_letter_for_each_furt
         # each of them may be held and let go again and again, and others' jobs run
         for n, job in enumerate(jobs):
             for m, action in enumerate(("hold", "release", "run_now", "hold", "run_now")):
-                world.order(command(10 * n + m, action, job), key_of())
+                world.order(command(action, 10 * n + m, job), key_of())
         world.give(job_of(90, contact=9))
         await worker.turn(3)
         assert max(sizes(world)) < KAFKA_TAKES // 10
@@ -188,20 +175,20 @@ def test_a_contact_whose_record_is_full_gets_an_alert_and_a_letter_for_each_furt
         refused = [one for one in world.outcomes() if (one.outcome or "").startswith("refused:")]
         assert any(b"too many jobs of this contact" in (one.facts or "").encode() for one in refused)
         for n, job in enumerate(jobs):
-            world.order(command(1_000 + n, "cancel", job), key_of())
+            world.order(command("cancel", 1_000 + n, job), key_of())
         await worker.turn(3)
         assert max(sizes(world)) < KAFKA_TAKES // 10
         states = Counter(head.state for head in worker.memory[key_of()].heads.values())
         assert states[State.FAILED] >= kept, "what makes a record smaller is always carried out"
 
-    asyncio.run(story())
+    play(story())
 
 
 def test_a_full_record_of_turns_that_all_merge_or_all_die_can_be_written_too() -> None:
     async def story(answer: Answer) -> None:
         world = World(engine=lambda job, attempt: answer)
         world.asleep.add(uuid(30_000))
-        worker = await worker_in(world, TENTH)
+        worker = await worker_in(world, room=TENTH)
         for n in range(1, 600):
             world.give(padded(n, 1_000))
         await worker.read()
@@ -212,8 +199,8 @@ def test_a_full_record_of_turns_that_all_merge_or_all_die_can_be_written_too() -
         assert max(sizes(world)) < KAFKA_TAKES // 10
         assert not any(head.unsent for head in world.heads().values())
 
-    asyncio.run(story(Done()))
-    asyncio.run(story(Retry("http_500")))
+    play(story(Done()))
+    play(story(Retry("http_500")))
 
 
 def test_orders_with_long_names_or_keys_are_dead_letters_and_reasons_are_cut() -> None:
@@ -222,10 +209,10 @@ def test_orders_with_long_names_or_keys_are_dead_letters_and_reasons_are_cut() -
         worker = await worker_in(world)
         job = job_of(1)
         long = "x" * 2_000
-        world.order(command(1, "hold", job, reason="y" * 3_000_000), key_of())
-        world.order(dataclass_of(command(2, "hold", job), job_id=long), key_of())
-        world.order(dataclass_of(command(3, "hold", job), id=long), key_of())
-        world.order(command(4, "hold", job), long.encode())
+        world.order(command("hold", 1, job, reason="y" * 3_000_000), key_of())
+        world.order(dataclass_of(command("hold", 2, job), job_id=long), key_of())
+        world.order(dataclass_of(command("hold", 3, job), id=long), key_of())
+        world.order(command("hold", 4, job), long.encode())
         world.append(JOBS, long.encode(), encode_job(job))
         await worker.turn()
         assert len(world.letters()) == 4
@@ -233,7 +220,7 @@ def test_orders_with_long_names_or_keys_are_dead_letters_and_reasons_are_cut() -
         assert head.hold is not None and len(head.hold) <= 300
         assert max(sizes(world)) < 2_000
 
-    asyncio.run(story())
+    play(story())
 
 
 def dataclass_of(one: Command, **fields: object) -> Command:
@@ -261,7 +248,7 @@ def test_no_record_is_above_twice_its_limit_and_every_job_ends_once(
 
     grown: dict[str, int] = {}
     world.give = larger  # type: ignore[method-assign]  # the story's jobs, made larger
-    asyncio.run(story.play(script))
+    play(story.play(script))
     assert max(sizes(world), default=0) <= 2 * SMALL.size + 4 * SMALL.job_size
     rows, heads = world.rows(), world.heads()
     letters = Counter(dict(headers or ())["job-id"].decode() for _, _, _, headers in world.letters())

@@ -1,0 +1,134 @@
+"""Orders to jobs, by operators and by the engine's absence: pause, cancel, hold, run now, requeue."""
+
+from __future__ import annotations
+
+from streams.handlers.answers import Dead, Done, Hold, Retry
+from streams.heads import State
+from streams.job_endings import Rules
+from tests.unit.job_stories import command, failing, play, worker_in
+from tests.unit.job_worlds import START_MS, World, job_of, key_of
+
+
+def test_a_held_job_for_want_of_an_engine_runs_when_there_is_one() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Hold("no_engine: AGENT_ENGINE_URL is not set"))
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        assert world.heads()[job.id].state is State.HELD
+        await worker.executor.give_up(0)
+        world.engine = lambda job, attempt: Done()
+        second = await worker_in(
+            world, rules=Rules(kinds=frozenset({"inbound_turn"}), releases=frozenset({"no_engine"}))
+        )
+        await second.turn()
+        assert world.rows()[job.id].outcome == "done"
+        assert [attempt for _, _, attempt in world.calls] == [1, 1]
+
+    play(story())
+
+
+def test_pause_stops_starts_and_resume_loses_nothing() -> None:
+    async def story() -> None:
+        world = World()
+        worker = await worker_in(world)
+        world.order(command("pause", 1, None))
+        await worker.turn()
+        world.give(job_of(1))
+        await worker.turn()
+        assert world.calls == []
+        world.die({})
+        second = await worker_in(world)
+        await second.turn()
+        assert world.calls == [], "the pause is in the changelog"
+        world.order(command("resume", 2, None))
+        await second.turn()
+        assert len(world.calls) == 1
+
+    play(story())
+
+
+def test_a_record_that_was_overtaken_by_run_now_starts_nothing_early() -> None:
+    async def story() -> None:
+        world = World(engine=failing)
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        world.order(command("run_now", 1, job), key_of())
+        await worker.turn()
+        await worker.live(START_MS + 60_000)
+        # the first retry's record comes after 10 s and must not start the third attempt, due after 20 s
+        assert [at - START_MS for at, _, _ in world.calls] == [0, 0, 20_000, 60_000]
+
+    play(story())
+
+
+def test_a_cancelled_call_is_cut_short_and_the_job_failed() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: 60_000)
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        world.order(command("cancel", 1, job, reason="customer called"), key_of())
+        await worker.turn(2)
+        assert len(worker.calls) == 0
+        row = world.rows()[job.id]
+        assert (row.job_status, row.outcome) == ("failed", "cancelled:customer called")
+        assert row.alert is None
+        assert not worker.lanes.is_running(key_of())
+
+    play(story())
+
+
+def test_a_command_for_an_unknown_job_waits_for_it_a_day() -> None:
+    async def story() -> None:
+        world = World()
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.order(command("cancel", 1, job), key_of())
+        await worker.turn()
+        world.give(job)
+        await worker.turn()
+        assert world.calls == []
+        assert world.rows()[job.id].job_status == "failed"
+
+    play(story())
+
+
+def test_a_hold_of_a_running_job_takes_effect_when_it_fails() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Retry("http_500"))
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.engine = lambda job, attempt: 1_000
+        world.give(job)
+        await worker.turn()
+        world.order(command("hold", 1, job, reason="look first"), key_of())
+        await worker.live(START_MS + 2_000)
+        assert world.rows()[job.id].outcome == "done", "an answer that is good wins"
+
+    play(story())
+
+
+def test_a_dead_job_is_requeued_under_its_own_id_with_fresh_attempts() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Dead("http_422"))
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        (letter,) = world.letters()
+        world.engine = lambda job, attempt: Dead("http_422")
+        again = command("requeue", 1, job, replay=START_MS, job=letter[1], replays=1)
+        world.order(again, key_of())
+        await worker.turn()
+        row = world.rows()[job.id]
+        assert row.job is not None and row.job.replay == START_MS
+        second = world.letters()[1]
+        assert dict(second[3] or ())["replays"] == b"1"
+        assert second[1] == letter[1], "the bytes stay what they were"
+
+    play(story())
