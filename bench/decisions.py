@@ -13,7 +13,6 @@ import os
 import random
 import statistics
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from bench.servers import postgres
 from db.migrate import migrate
 from db.pool import async_pool
 from streams.decide import Decision, Stop, decide
@@ -43,22 +43,6 @@ CROSS JOIN LATERAL (
 ) m
 GROUP BY k.organization_id, k.id, k.contact_id, k.channel_session_id
 """
-
-
-@contextmanager
-def postgres() -> Iterator[str]:
-    """A superuser's URL of the given Postgres, or of an embedded one that lives as long as the block."""
-    given = os.environ.get("DATABASE_URL")
-    if given:
-        yield given
-        return
-    from ops.embedded.postgres import EmbeddedPostgres
-
-    with (
-        tempfile.TemporaryDirectory(prefix="rajada-bench-") as home,
-        EmbeddedPostgres(Path(home) / "pg") as pg,
-    ):
-        yield pg.url
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--letters", type=int, default=100_000)
     parser.add_argument("--rate", default=None, help="as the command's; default: the command's own")
     asked = parser.parse_args()
-    with servers() as at, own_database(at) as url, own_topics(at) as settings:
+    with servers() as at, own_database(at.admin_url) as url, own_topics(at) as settings:
         ensure_topics(at.bootstrap, settings)
         fill(settings, asked.letters)
         environment = {

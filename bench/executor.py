@@ -106,7 +106,7 @@ def measure(
 ) -> list[tuple[Measure, Round]]:
     """Both, in turns, in one run."""
     found = []
-    with engine_process(delay_ms) as url, own_database(at) as database, own_topics(at) as settings:
+    with engine_process(delay_ms) as url, own_database(at.admin_url) as database, own_topics(at) as settings:
         os.environ |= {
             "AGENT_ENGINE_URL": url,
             "EXECUTOR_CONCURRENCY": str(concurrency),

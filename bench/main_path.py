@@ -48,7 +48,7 @@ def run_backlog(
     events: int, contacts: int, per_window: int, rounds: int, wrap: tuple[str, ...], say: Console
 ) -> list[Result]:
     """Worker and loop in turn, `rounds` times, the order changing."""
-    with servers() as at, own_database(at) as url:
+    with servers() as at, own_database(at.admin_url) as url:
         made = workload.make(url, events=events, contacts=contacts, per_window=per_window)
         say.print(f"{len(made.events):,} events of {contacts:,} contacts, {made.windows:,} windows")
         results = []

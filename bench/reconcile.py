@@ -12,20 +12,14 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-import psycopg
-from psycopg import sql
-
-from bench.decisions import backend_cpu_s, postgres
+from bench.decisions import backend_cpu_s
+from bench.servers import own_database, postgres
 from db.leases import new_holder
-from db.migrate import migrate
 from db.pool import async_pool, conninfo_for
-from db.urls import url_of
 from settings import Settings
 from streams.reconcile.ledger import Firing
 from streams.reconcile.report import Report
@@ -43,20 +37,6 @@ SELECT
     now() - interval '2 hours' - n * interval '1 ms'
 FROM generate_series(1, %(instances)s) n
 """
-
-
-@contextmanager
-def own_database(admin_url: str) -> Iterator[str]:
-    """URL of a fresh, migrated database that is dropped afterwards."""
-    name = f"rajada_bench_{uuid4().hex[:8]}"
-    with psycopg.connect(admin_url, autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        try:
-            url = url_of(admin_url, name)
-            migrate(url, crm="ours")
-            yield url
-        finally:
-            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ class Backlog:
 
 def backlog(at: Servers, rows: int) -> Backlog:
     """Rows a second of a relay that starts behind."""
-    with own_database(at) as url, own_topics(at) as settings:
+    with own_database(at.admin_url) as url, own_topics(at) as settings:
         topics.ensure_topics(at.bootstrap, settings)
         with psycopg.connect(url, autocommit=True) as connection:
             # The relay's own note, so that it reads the stream and not the table.
@@ -98,7 +98,7 @@ def backlog(at: Servers, rows: int) -> Backlog:
 
 def latency(at: Servers, pace: float, seconds: float) -> Latency:
     """INSERT to consumer, in ms, at `pace` rows a second."""
-    with own_database(at) as url, own_topics(at) as settings:
+    with own_database(at.admin_url) as url, own_topics(at) as settings:
         topics.ensure_topics(at.bootstrap, settings)
         sent: dict[str, float] = {}
         count = int(pace * seconds)

@@ -65,17 +65,33 @@ def broker() -> Iterator[str]:
 
 
 @contextmanager
-def own_database(at: Servers) -> Iterator[str]:
+def postgres() -> Iterator[str]:
+    """A superuser's URL of the given Postgres, or of an embedded one that lives as long as the block."""
+    given = os.environ.get("DATABASE_URL")
+    if given:
+        yield given
+        return
+    from ops.embedded.postgres import EmbeddedPostgres
+
+    with (
+        tempfile.TemporaryDirectory(prefix="rajada-bench-") as home,
+        EmbeddedPostgres(Path(home) / "pg") as pg,
+    ):
+        yield pg.url
+
+
+@contextmanager
+def own_database(admin_url: str) -> Iterator[str]:
     """URL of a fresh, migrated database; it and its replication slots are dropped afterwards."""
     name = f"rajada_bench_{uuid4().hex[:8]}"
-    with psycopg.connect(at.admin_url, autocommit=True) as admin:
+    with psycopg.connect(admin_url, autocommit=True) as admin:
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    url = url_of(at.admin_url, name)
+    url = url_of(admin_url, name)
     try:
         migrate(url, crm="ours")
         yield url
     finally:
-        with psycopg.connect(at.admin_url, autocommit=True) as admin:
+        with psycopg.connect(admin_url, autocommit=True) as admin:
             admin.execute(
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
                 " WHERE database = %s AND NOT active",

@@ -74,7 +74,7 @@ class Trickle:
 def measure(at: Servers, *, lone: int, steady: int, rate: float) -> Trickle:
     """Write `lone` messages apart and `steady` ones at `rate` a second, each of a contact of its own."""
     with (
-        own_database(at) as url,
+        own_database(at.admin_url) as url,
         own_topics(at, jobs_paused=True) as settings,
         running(*NAMES, settings=settings, database_url=url) as processes,
         psycopg.connect(url, autocommit=True) as connection,

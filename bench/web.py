@@ -26,10 +26,9 @@ from uuid import UUID, uuid4
 import psycopg
 
 import status
-from bench.servers import Servers, own_database
+from bench.servers import own_database, postgres
 from db.queries import load
 from db.tokens import new_token
-from ops.embedded.postgres import EmbeddedPostgres
 
 READY_S: Final = 60.0
 WARM_UP: Final = 200
@@ -174,17 +173,12 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=100.0)
     parser.add_argument("--seconds", type=float, default=20.0)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="rajada-bench-") as home:
-        given = os.environ.get("DATABASE_URL")
-        if given:
-            _run(given, Path(home), asked)
-        else:
-            with EmbeddedPostgres(Path(home) / "postgres") as postgres:
-                _run(postgres.url, Path(home), asked)
+    with tempfile.TemporaryDirectory(prefix="rajada-bench-") as home, postgres() as admin_url:
+        _run(admin_url, Path(home), asked)
 
 
 def _run(admin_url: str, home: Path, asked: argparse.Namespace) -> None:
-    with own_database(Servers("", admin_url, given=True)) as url:
+    with own_database(admin_url) as url:
         organization_id, token = uuid4(), new_token()
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(
