@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import cached_property
 from typing import Final
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
@@ -86,16 +87,18 @@ class SourceTopic:
         """The end of a partition of the outcomes topic, asked now."""
         return await asyncio.to_thread(self._end, partition)
 
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient({**kafka_client(self._bootstrap), "log_level": 2})
+
     def _end(self, partition: int) -> int:
-        admin = AdminClient(kafka_client(self._bootstrap))
         where = TopicPartition(self._outcomes, partition)
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client leaves it untyped
-        asked = admin.list_offsets({where: latest}, request_timeout=30)
+        asked = self._admin.list_offsets({where: latest}, request_timeout=30)
         return int(asked[where].result(30).offset)
 
     def _describe(self) -> str:
-        admin = AdminClient(kafka_client(self._bootstrap))
-        described = admin.describe_topics(TopicCollection([self._topic]))[self._topic].result(30)
+        described = self._admin.describe_topics(TopicCollection([self._topic]))[self._topic].result(30)
         if described.topic_id is None:
             raise SourceTopicMissing(
                 f"The topic {self._topic} does not exist. Make it with `rajada topics ensure`."
