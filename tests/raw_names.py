@@ -27,9 +27,9 @@ class RawName(str):
 
 
 async def produce(
-    bootstrap: str, topic: str, key: bytes, value: bytes, name: bytes, partition: int | None = None
+    bootstrap: str, topic: str, key: bytes, value: bytes, *names: bytes, partition: int | None = None
 ) -> None:
-    """Write one record with a header of this name."""
+    """Write one record with headers of these names."""
     builder = "DefaultRecordBatchBuilder"
     with (
         mock.patch.object(message_accumulator, builder, RecordBatchBuilder),
@@ -37,5 +37,5 @@ async def produce(
     ):
         async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
             await producer.send_and_wait(
-                topic, value, key, partition=partition, headers=[(RawName(name), b"value")]
+                topic, value, key, partition=partition, headers=[(RawName(name), b"value") for name in names]
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
 from uuid import uuid4
 
 import psycopg
@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as Record
 
 from db.pool import conninfo_for
-from kafka_access import kafka_client
+from kafka_access import headers_of, kafka_client
 from ops.demo.fates import moved
 from ops.demo.happenings import Buried, Decided, Happening, JobBuried, RowSeen
 from schemas.codec import decode_outcome
@@ -34,7 +34,6 @@ FROM job_queue WHERE organization_id = ANY (%s::uuid[]) AND NOT id = ANY (%s::uu
 """
 
 Tell = Callable[[Happening], None]
-Headers = list[tuple[str, str | bytes | None]]
 
 
 class Topics:
@@ -73,7 +72,7 @@ class Topics:
         self._consumer.close()
 
     def _buried(self, record: Record) -> Buried | JobBuried | None:
-        headers = {name: _text(value) for name, value in cast("Headers", record.headers() or [])}
+        headers = {name: _text(value) for name, value in headers_of(record) or []}
         topic, at = headers.get("kafka_dlt-original-topic"), time.monotonic()
         if topic == self._jobs and "job-id" in headers:
             return JobBuried(at, headers.get("reason", "?"), headers["job-id"])
