@@ -26,7 +26,7 @@ test-unit: setup ## The tests that need neither Kafka nor Postgres (seconds)
 	$(BIN)/python -m pytest tests/unit -m "not slow" -n 2
 
 test-integration: setup ## The tests on real Kafka and Postgres
-	$(BIN)/python -m pytest tests/integration tests/e2e -m "not slow and not alone" -n 4 --dist loadfile
+	$(BIN)/python -m pytest tests/e2e tests/integration -m "not slow and not alone" -n 4 --dist loadfile
 	$(BIN)/python -m pytest tests/integration tests/e2e -m "alone and not slow"
 
 test-decisions: setup ## The decision scenarios; other files of the format: RAJADA_DECISION_CASES=FILE

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,18 +31,36 @@ def kafka_jars(folder: DataFolder) -> tuple[Path, ...]:
             return jars
     # one coordinate at a time: resolved together, the versions of shared dependencies change and the broker
     # dies with NoSuchMethodError; of the second only the bridge itself is wanted
-    bridge = [jar for jar in _fetch(LOGGING, folder) if jar.name.startswith(_LOGGING_JAR)]
-    jars = (*_fetch(KAFKA, folder), *bridge)
+    try:
+        with _places(folder), _alone():
+            bridge = [_kept(jar, folder) for jar in _fetch(LOGGING) if jar.name.startswith(_LOGGING_JAR)]
+            jars = (*_fetch(KAFKA), *bridge)
+    except OSError as error:
+        raise CannotRunHere(explain(KAFKA, error)) from error
     write_json(note, {"jars": [str(jar) for jar in jars]})
     return jars
 
 
-def _fetch(coordinate: str, folder: DataFolder) -> list[Path]:
+def _kept(jar: Path, folder: DataFolder) -> Path:
+    """A copy of ours: jgo empties an environment of modules, as the bridge's, whenever it is asked for it."""
+    return Path(shutil.copy(jar, folder.cache / jar.name))
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Only one process fetches at a time: jgo makes its environments in place."""
+    cache = Path(os.environ.get("JGO_CACHE_DIR") or _home() / ".cache" / "jgo")
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / ".rajada.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(coordinate: str) -> list[Path]:
     import jgo
 
     try:
-        with _places(folder):
-            return [Path(jar) for jar in jgo.build(coordinate).all_jars]
+        return [Path(jar) for jar in jgo.build(coordinate).all_jars]
     # jgo lets through whatever its HTTP client, its XML reader and its own checks raise
     except Exception as error:
         raise CannotRunHere(explain(coordinate, error)) from error
@@ -69,8 +89,7 @@ def explain(coordinate: str, error: BaseException) -> str:
 def _places(folder: DataFolder) -> Iterator[None]:
     """Let jgo use the user's shared caches, or the data folder where there is no home to write to."""
     wanted = {}
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises for a user without an entry
-    if not _can_keep(home / ".cache") or not _can_keep(home / ".m2"):
+    if not _can_keep(_home() / ".cache") or not _can_keep(_home() / ".m2"):
         wanted = {"JGO_CACHE_DIR": str(folder.cache / "jgo"), "M2_REPO": str(folder.cache / "m2")}
     authority = os.environ.get("SSL_CERT_FILE")
     if authority and "REQUESTS_CA_BUNDLE" not in os.environ:
@@ -82,6 +101,10 @@ def _places(folder: DataFolder) -> Iterator[None]:
     finally:
         for name in added:
             del os.environ[name]
+
+
+def _home() -> Path:
+    return Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises for a user without an entry
 
 
 def _can_keep(folder: Path) -> bool:

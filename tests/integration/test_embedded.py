@@ -5,6 +5,7 @@ Every server here is started by the test itself, whatever servers the environmen
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -21,6 +23,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ops.embedded.folder import open_folder
+from ops.embedded.jars import kafka_jars
 from ops.embedded.java import JavaChoice, find_java
 from ops.embedded.kafka import EmbeddedKafka
 from ops.embedded.postgres import EmbeddedPostgres
@@ -375,3 +379,18 @@ def test_a_server_that_cannot_start_shows_the_end_of_its_log(reachable: Path) ->
     with pytest.raises(StartFailed, match=r"(?s)ended with code 1.*shared_buffers"):
         postgres.start()
     postgres.destroy()
+
+
+def _lasting_jars(home: Path) -> int:
+    """How many jars a new folder is given, if all of them stay where they are."""
+    jars = kafka_jars(open_folder(home))
+    for _ in range(50):
+        assert all(jar.is_file() for jar in jars)
+        time.sleep(0.01)
+    return len(jars)
+
+
+def test_folders_that_are_made_at_the_same_time_take_no_jars_from_each_other(tmp_path: Path) -> None:
+    homes = [tmp_path / str(number) for number in range(6)]
+    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as processes:
+        assert len(set(processes.map(_lasting_jars, homes))) == 1
