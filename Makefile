@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-integration test-decisions test-models test-slow check format bench clean
+.PHONY: help setup demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow check format bench clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
@@ -20,14 +20,20 @@ setup: $(BIN)/.ready ## Make the virtual environment (.venv) with everything in 
 demo: setup ## Run the main job on real Kafka and Postgres, a minute of a clinic's WhatsApp
 	$(BIN)/rajada demo
 
-test: check test-unit test-integration ## Check the code and pass every test
+test: check test-unit test-thorough test-integration ## Check the code and pass the tests
 
 test-unit: setup ## The tests that need neither Kafka nor Postgres (seconds)
-	$(BIN)/python -m pytest tests/unit -m "not slow" -n 2
+	$(BIN)/python -m pytest tests/unit -m "not slow and not thorough" -n 2
+
+test-thorough: setup ## Properties and models of the same tier that take more than a moment
+	$(BIN)/python -m pytest tests/unit -m "thorough and not slow" -n 2
 
 test-integration: setup ## The tests on real Kafka and Postgres
-	$(BIN)/python -m pytest tests/e2e tests/integration -m "not slow and not alone" -n 4 --dist loadfile
-	$(BIN)/python -m pytest tests/integration tests/e2e -m "alone and not slow"
+	$(BIN)/python -m pytest tests/e2e tests/integration -m "not slow and not long and not alone" -n 4 --dist loadfile
+
+test-long: setup ## Cut-overs, zombies, chaos, the demo, and what measures time: ten minutes more
+	$(BIN)/python -m pytest tests/e2e tests/integration -m "long and not slow and not alone" -n 4 --dist loadfile
+	$(BIN)/python -m pytest tests/e2e tests/integration -m "alone and not slow"
 
 test-decisions: setup ## The decision scenarios; other files of the format: RAJADA_DECISION_CASES=FILE
 	$(BIN)/python -m pytest tests/integration/test_decisions.py
@@ -35,7 +41,7 @@ test-decisions: setup ## The decision scenarios; other files of the format: RAJA
 test-models: setup ## The models and properties, walked for long (two minutes)
 	$(BIN)/python -m pytest tests/unit -m slow
 
-test-slow: setup ## The long runs: chaos with many seeds, soak
+test-slow: setup ## The longest runs: outages of minutes, chaos with many seeds
 	$(BIN)/python -m pytest tests -m slow
 
 check: setup ## Linter, types, layers, docstrings

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ops.clinic import Clinic, Connection, Message
 from ops.engine.scenario import Scenario
 from ops.engine.serving import EngineBeside
@@ -14,6 +16,7 @@ ALERT = "SELECT status FROM agent_inbox_items WHERE kind = 'job_dead' ORDER BY c
 DEAD = "SELECT count(*) FROM job_queue WHERE status = 'dead'"
 
 
+@pytest.mark.long
 def test_an_alert_opens_with_a_death_and_resolves_itself_when_all_is_answered(
     processes: MakeProcesses, connection: Connection, engine: EngineBeside
 ) -> None:

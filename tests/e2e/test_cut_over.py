@@ -27,6 +27,8 @@ from tests.e2e.stand_ins.processes import ROOT, StandIn, make_tables
 from tests.e2e.waiting import until, value
 from tests.integration.db.crm import make_existing_crm
 
+pytestmark = pytest.mark.long
+
 CONTACTS = 60
 WINDOW_MS = 400
 REAP_MS = 6_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from uuid import uuid4
 
+import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka import Message as Record
 
@@ -60,6 +61,7 @@ def test_br_40_a_record_as_large_as_the_source_allows_dies_whole(
     assert set(running.alive()) == {"worker", "sink"}
 
 
+@pytest.mark.long
 def test_a_contact_is_forgotten_by_the_worker_too(
     processes: MakeProcesses, connection: Connection, kafka: str, prefix: str
 ) -> None:

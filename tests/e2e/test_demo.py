@@ -16,6 +16,8 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 REASONS = {
     "group_or_missing_conversation",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -14,6 +15,7 @@ from tests.e2e.waiting import until, value
 EVENTS = 1_000
 
 
+@pytest.mark.long
 def test_an_offset_reset_without_the_contacts_state_makes_no_second_job(
     processes: MakeProcesses, connection: Connection, kafka: str, prefix: str
 ) -> None:

@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
+
 from ops.clinic import Clinic, Connection, Message, Patient
 from ops.engine.scenario import Scenario
 from ops.engine.serving import EngineBeside
@@ -18,6 +20,8 @@ from tests.e2e.conftest import MakeProcesses
 from tests.e2e.processes import Processes
 from tests.e2e.topic_reading import murmur2_producer
 from tests.e2e.waiting import until, value
+
+pytestmark = pytest.mark.long
 
 OF_EACH = 6
 JOBS_OF = "SELECT id::text, status::text FROM job_queue WHERE contact_id = ANY (%s) ORDER BY created_at, id"

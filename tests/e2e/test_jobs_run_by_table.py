@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from ops.clinic import Clinic, Connection
@@ -68,6 +69,7 @@ def sink_has_all(connection: Connection, kafka: str, prefix: str) -> bool:
     return bool(offsets) and ends == offsets
 
 
+@pytest.mark.long
 def test_the_crms_workers_run_every_job_once_and_nothing_brings_a_row_back(
     processes: MakeProcesses, connection: Connection, database: str, kafka: str, prefix: str, tmp_path: Path
 ) -> None:

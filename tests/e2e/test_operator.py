@@ -96,6 +96,7 @@ def mend(connection: Connection, clinic: Clinic, events: list[str]) -> None:
     )
 
 
+@pytest.mark.long
 def test_dead_events_are_requeued_through_kills_and_each_is_answered_once(
     running: Processes, connection: Connection, clinic: Clinic, engine: EngineBeside
 ) -> None:
@@ -131,6 +132,7 @@ def test_dead_events_are_requeued_through_kills_and_each_is_answered_once(
     assert value(connection, JOBS) == 41 and len(engine.effects()) == 41
 
 
+@pytest.mark.long
 def test_a_job_that_keeps_dying_is_parked_and_one_that_is_mended_is_answered(
     running: Processes, connection: Connection, clinic: Clinic, engine: EngineBeside
 ) -> None:

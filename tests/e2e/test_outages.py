@@ -41,6 +41,7 @@ def told(folder: Path, name: str) -> str:
     return said.reason if said is not None and said.state == "waiting" else ""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(AWAY_S + 300)
 def test_an_outage_of_postgres_kills_no_event(
     own_postgres: EmbeddedPostgres, tmp_path: Path, kafka: str, prefix: str
@@ -131,6 +132,7 @@ def test_a_payload_may_hold_a_megabyte_or_two_thousand_levels_beside_its_ids(
     until(lambda: value(connection, "SELECT outcome FROM event_log WHERE id = %s", event[0]) == "job")
 
 
+@pytest.mark.long
 def test_events_of_a_topic_made_anew_are_not_old(
     processes: MakeProcesses, connection: Connection, kafka: str, prefix: str
 ) -> None:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from uuid import uuid4
 
+import pytest
+
 import status
 from ops.clinic import Clinic, Connection, Message, Written
 from tests.e2e.conftest import MakeProcesses
@@ -87,6 +89,7 @@ def test_br_52_the_last_thousand_events_sent_again_make_no_job(
     assert value(connection, DONE) == 1_000
 
 
+@pytest.mark.long
 def test_while_the_sink_is_down_rows_age_and_nothing_is_sent_twice(
     processes: MakeProcesses, connection: Connection, kafka: str, prefix: str
 ) -> None:

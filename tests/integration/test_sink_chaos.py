@@ -78,6 +78,7 @@ class Load:
         assert lab.dead_letters() == []
 
 
+@pytest.mark.long
 def test_kill_9_in_the_middle_of_batches_leaves_rows_and_offsets_in_agreement(lab: Lab) -> None:
     # Several batches a partition, so that there is a middle to be killed in however fast the sink is.
     load = Load(lab, 20_000)

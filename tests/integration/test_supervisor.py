@@ -341,6 +341,7 @@ def rajada(tmp_path: Path) -> Iterator[Command]:
     assert not command.home.exists()
 
 
+@pytest.mark.long
 def test_up_status_second_up_kill_9_up_again_and_down(rajada: Command) -> None:
     first = rajada("up", "--detach", "--json", "--servers-only")
     assert first.returncode == 0, first.stderr

@@ -181,6 +181,7 @@ def test_it_takes_what_is_stuck_and_leaves_everything_else(place: Place) -> None
     assert set(place.swept()) == set(taken) and not set(left) & set(place.swept())
 
 
+@pytest.mark.long
 def test_a_backoff_doubles_from_5_minutes_to_6_hours(place: Place) -> None:
     event_id = place.event()
     minutes = []

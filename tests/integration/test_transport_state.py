@@ -55,6 +55,7 @@ def disk(tmp_path):
     return {"CHAOS_DATA": str(tmp_path / "data"), "CHAOS_SNAPSHOT": "1"}
 
 
+@pytest.mark.long
 def test_a_restart_on_the_same_machine_reads_only_what_came_since(kafka, prefix, tmp_path, disk):
     with laboratory(kafka, prefix, tmp_path, **disk) as lab:
         worker = lab.start()

@@ -18,6 +18,8 @@ from streams.transport.token import HEADER, MARKER, Reader, Token
 
 from .transport_lab import PARTITIONS, Lab, exit_code, laboratory, until
 
+pytestmark = pytest.mark.long
+
 KEYS = 60
 
 

@@ -7,6 +7,7 @@ import json
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ def publish(world: World, n: int, kind: str, replays: int) -> None:
 records = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 4)), min_size=1, max_size=25)
 
 
+@pytest.mark.thorough
 @settings(max_examples=40)
 @given(records, st.integers(0, 10_000))
 def test_br_38_each_record_ends_in_exactly_one_place(script: list[tuple[str, int]], seed: int) -> None:

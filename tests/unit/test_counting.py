@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -122,6 +123,7 @@ async def live(world: World, script: list[tuple]) -> None:
         check(worker)
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(actions, st.integers(0, 2**16))
 def test_every_record_and_every_window_is_in_exactly_one_place(script: list[tuple], seed: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -122,6 +123,7 @@ ALL_RULES = st.builds(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(QUESTIONS, FACTS, ALL_RULES)
 def test_every_state_gives_one_decision_on_the_events_that_are_left(
@@ -156,6 +158,7 @@ ASKED = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(QUESTIONS, FACTS)
 def test_the_first_stop_wins_whatever_comes_after_it(question: Question, facts: Facts) -> None:

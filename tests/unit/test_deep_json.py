@@ -19,6 +19,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(st.dictionaries(st.text(), values, max_size=6), st.sampled_from([None, 1]), st.booleans())
 def test_members_are_those_that_a_decoder_finds(
     told: dict[str, object], indent: int | None, plain: bool

@@ -105,6 +105,7 @@ def test_what_to_count_by_is_named_by_its_fields() -> None:
 values = st.one_of(st.none(), st.binary(), st.text().map(str.encode))
 
 
+@pytest.mark.thorough
 @given(
     values,
     values,

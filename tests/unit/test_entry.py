@@ -15,6 +15,7 @@ from streams.entry import built
 REPOSITORY = Path(__file__).parents[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("app", ["streams", "streams.reconcile"])
 def test_without_servers_it_says_what_to_set(app: str, tmp_path: Path) -> None:
     kept = {k: v for k, v in os.environ.items() if k not in {"KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL"}}

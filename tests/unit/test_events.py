@@ -132,6 +132,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(st.sampled_from([*row(), "unknown"]), json_values)
 def test_no_json_makes_it_raise(column: str, value: object) -> None:
     assert isinstance(

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -133,6 +134,7 @@ def engine_of(seed: int, choices: list[Answer | int]) -> tuple[World, Counter[st
     return World(engine=engine), done
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(actions, min_size=1, max_size=14),
@@ -160,6 +162,7 @@ def test_every_job_ends_once_whatever_happens_br_38(
     assert {dict(headers or ())["job-id"].decode() for _, _, _, headers in world.letters()} == dead
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(actions, min_size=1, max_size=12), st.integers(0, 2**16))
 def test_a_job_whose_answer_is_durable_is_not_called_again(
@@ -202,6 +205,7 @@ def test_seq_rises_with_every_transition_and_events_follow_their_job(
         assert not (row.outcome or "").startswith(("merged:", "covered_by:")), event_id
 
 
+@pytest.mark.thorough
 def test_cancel_raced_against_completion_a_thousand_times_ends_one_way_everywhere() -> None:
     async def race(delay: int, answers_after: int) -> str:
         async def engine_answer() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from streams.decide import Decision
 from streams.forget import _forget
 from streams.question import Question
@@ -16,6 +18,7 @@ CONTACTS = 1_000
 HOUR_MS = 3_600_000
 
 
+@pytest.mark.thorough
 def test_br_14_contacts_restored_from_the_changelog_expire_and_leave_tombstones() -> None:
     """A restart forgets no deadline: windows close, and what is idle goes, as if nothing had happened."""
     world = World(rule=WindowRule(1_000))

@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise, product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,6 +133,7 @@ def check(world: World) -> None:
     assert world.sent_without_fence == 0
 
 
+@pytest.mark.thorough
 @settings(max_examples=300, deadline=None)
 @given(actions, st.sampled_from([WindowRule(8_000), WindowRule(0), WindowRule(4_000, "sliding", 9_000)]))
 def test_crashes_at_any_step_lose_nothing_and_double_no_effect(script: list[tuple], rule: WindowRule) -> None:
@@ -166,6 +168,7 @@ def fate(dice: random.Random) -> Decide:
     return decide
 
 
+@pytest.mark.thorough
 @settings(max_examples=200, deadline=None)
 @given(
     actions, st.integers(0, 2**32), st.sampled_from([WindowRule(8_000), WindowRule(4_000, "sliding", 9_000)])
@@ -194,6 +197,7 @@ def test_whatever_is_decided_every_event_ends_in_exactly_one_place(
     assert world.sent_without_fence == 0
 
 
+@pytest.mark.thorough
 def test_every_single_crash_point_of_one_burst() -> None:  # BR-02
     for point in range(1, 26):
         for kept in product((0, 1, 2), repeat=3):
@@ -206,6 +210,7 @@ def test_every_single_crash_point_of_one_burst() -> None:  # BR-02
             assert len({job.id for job in world.jobs()}) == 1, f"crash at {point}, {keep} sends kept"
 
 
+@pytest.mark.thorough
 def test_who_runs_a_job_is_fixed_when_it_is_made_whatever_the_setting_says_after_a_crash() -> None:
     told = set()
     for point in range(1, 26):

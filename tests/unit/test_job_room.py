@@ -184,6 +184,7 @@ def test_a_contact_whose_record_is_full_gets_an_alert_and_a_letter_for_each_furt
     play(story())
 
 
+@pytest.mark.thorough
 def test_a_full_record_of_turns_that_all_merge_or_all_die_can_be_written_too() -> None:
     async def story(answer: Answer) -> None:
         world = World(engine=lambda job, attempt: answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -203,6 +204,7 @@ def test_24_messages_at_one_a_second_and_turns_of_12_s_need_at_most_3_turns() ->
     asyncio.run(story())
 
 
+@pytest.mark.thorough
 def test_a_fifth_of_contacts_that_always_fail_costs_the_others_less_than_a_tenth() -> None:
     """In simulated time: 200 contacts, 5 jobs each, turns of 1 s, 16 slots; failing takes 1 s, too."""
     bad = {uuid(10_000 + contact) for contact in range(1, 41)}

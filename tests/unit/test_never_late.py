@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,6 +132,7 @@ RULES_OF_WINDOWS = [
 ]
 
 
+@pytest.mark.thorough
 @settings(max_examples=60)
 @given(happenings(), st.sampled_from(RULES_OF_WINDOWS))
 def test_a_job_comes_after_its_window_and_within_the_longest_wait_and_the_media_ceiling(

@@ -42,6 +42,7 @@ def test_each_kind_of_error_has_its_own_exit_code() -> None:
     assert exit_code_of(ValueError("")) == 1
 
 
+@pytest.mark.thorough
 def test_an_error_is_told_in_one_message_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("")
     done = rajada("up", home=tmp_path)
@@ -50,6 +51,7 @@ def test_an_error_is_told_in_one_message_without_a_traceback(tmp_path: Path) -> 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_the_traceback_is_there_when_asked_for(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("")
     done = rajada("up", home=tmp_path, RAJADA_DEBUG="1")
@@ -57,6 +59,7 @@ def test_the_traceback_is_there_when_asked_for(tmp_path: Path) -> None:
     assert "Traceback" in done.stderr
 
 
+@pytest.mark.thorough
 def test_commands_on_nothing_say_so(tmp_path: Path) -> None:
     home = tmp_path / "home"
     status = rajada("status", "--json", home=home)

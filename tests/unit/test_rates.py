@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def test_a_merge_does_not_send_a_contact_to_the_end() -> None:
     assert lanes.take(60, ()) == [survivor]
 
 
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_again_and_again_sends_no_faster_than_one_that_lives() -> None:
     """Its starts stand in the heads, so the next owner knows what the session has had."""
 

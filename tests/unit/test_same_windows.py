@@ -110,6 +110,7 @@ def alike(log: list[Arrival], rule: WindowRule, sizes: list[int]) -> None:
     assert backlog(log, rule, sizes) == one_by_one
 
 
+@pytest.mark.thorough
 @settings(max_examples=60)
 @given(arrivals(latest_ms=40_000), st.sampled_from(RULES), batches)
 def test_a_backlog_gives_the_same_windows_in_batches_of_any_size(
@@ -118,6 +119,7 @@ def test_a_backlog_gives_the_same_windows_in_batches_of_any_size(
     alike(log, rule, sizes)
 
 
+@pytest.mark.thorough
 @settings(max_examples=40)
 @given(arrivals(latest_ms=0), st.sampled_from(RULES), batches)
 def test_a_backlog_gives_the_same_windows_as_live(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -240,6 +241,7 @@ def test_every_event_is_in_exactly_one_window_and_inside_its_bounds(
     assert decode_contact(encode_contact(contact)) == contact
 
 
+@pytest.mark.thorough
 @given(st.lists(st.integers(0, 60_000), min_size=1, max_size=30).map(sorted))
 def test_live_and_backlog_give_the_same_windows(times: list[int]) -> None:
     live, backlog = Contact("t"), Contact("t")

@@ -22,6 +22,7 @@ def test_no_answer_can_be_made_with_personal_data_in_its_reason(
     assert made.reason == "http_422: ***@*** and ***, token ***"
 
 
+@pytest.mark.thorough
 @given(st.text(max_size=5_000))
 def test_a_reason_is_one_line_never_empty_and_masking_it_again_changes_nothing(text: str) -> None:
     reason = told(text)

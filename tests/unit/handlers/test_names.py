@@ -39,8 +39,8 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Resolver]:
 
 async def test_a_known_name_is_asked_for_once(resolver: Resolver) -> None:
     names = Names()
-    assert await asyncio.gather(*(names.unknown("engine", 1) for _ in range(50))) == [None] * 50
-    assert await names.unknown("engine", 1) is None
+    assert await asyncio.gather(*(names.unknown("engine", 30) for _ in range(50))) == [None] * 50
+    assert await names.unknown("engine", 30) is None
     assert resolver.asked == ["engine"]
     names.close()
 
@@ -51,7 +51,7 @@ async def test_an_unknown_name_is_told_with_the_reason_and_asked_for_again_soon(
     names = Names()
     monkeypatch.setattr("streams.handlers.names.UNKNOWN_S", 0.0)
     for _ in range(2):
-        assert await names.unknown("nobody", 1) == "Name or service not known"
+        assert await names.unknown("nobody", 30) == "Name or service not known"
     assert resolver.asked == ["nobody", "nobody"]
     names.close()
 
@@ -59,7 +59,7 @@ async def test_an_unknown_name_is_told_with_the_reason_and_asked_for_again_soon(
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 async def test_an_address_is_no_name(resolver: Resolver, address: str) -> None:
     names = Names()
-    assert await names.unknown(address, 1) is None and resolver.asked == []
+    assert await names.unknown(address, 30) is None and resolver.asked == []
     names.close()
 
 
@@ -69,7 +69,7 @@ async def test_a_silent_dns_holds_none_of_the_loops_threads(resolver: Resolver) 
     told = await asyncio.gather(*(names.unknown("silent", 0.1) for _ in range(200)))
     assert set(told) == {"the DNS is silent for 0.1 s"} and resolver.asked == ["silent"]
     assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 1) == "free"
-    assert await names.unknown("engine", 1) is None
+    assert await names.unknown("engine", 30) is None
     assert time.monotonic() - started < 2
     resolver.speak.set()
     for _ in range(100):

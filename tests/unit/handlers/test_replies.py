@@ -186,6 +186,7 @@ def test_done_gives_back_a_small_result() -> None:
     assert said(body={"result": ["m1"]}) == Done(facts={"http_status": 200})
 
 
+@pytest.mark.thorough
 @given(
     st.integers(100, 999),
     st.binary(max_size=300) | st.recursive(

@@ -53,11 +53,13 @@ JOB = Job(
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 @given(jobs)
 def test_jobs_come_back_as_they_went(job: Job) -> None:
     assert decode_job(encode_job(job)) == job
 
 
+@pytest.mark.thorough
 @given(outcomes)
 def test_outcomes_come_back_as_they_went(outcome: Outcome) -> None:
     assert decode_outcome(encode_outcome(outcome)) == outcome

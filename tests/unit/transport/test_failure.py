@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from streams.transport import EXIT_CODE
 
 BLOCKED = """
@@ -40,12 +42,14 @@ def run(source):
         os.close(write)
 
 
+@pytest.mark.thorough
 def test_nobody_who_listens_is_no_reason_to_go_on():
     code, took = run(BLOCKED)
     assert code == EXIT_CODE
     assert took < 15
 
 
+@pytest.mark.thorough
 def test_a_deadline_ends_what_hangs_and_says_what_it_was():
     done = subprocess.run([sys.executable, "-c", STOPPING], capture_output=True, check=False, timeout=30)
     assert done.returncode == EXIT_CODE

@@ -41,6 +41,7 @@ def test_a_change_would_be_noticed(monkeypatch):
     assert len(hooks.hooks()) > 50
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(hooks.REACHED_INTO))
 def test_whose_a_private_name_is(name):
     assert any(_mentions(owner, name) for owner in hooks.REACHED_INTO[name])

@@ -175,6 +175,7 @@ def walk_all(seeds: range) -> None:
             raise AssertionError(f"walk {seed}: {error}") from error
 
 
+@pytest.mark.thorough
 def test_random_walks_lose_nothing_and_end_committed():
     walk_all(range(400))
 

@@ -21,6 +21,7 @@ def written(path, pairs, publish=True):
     return path
 
 
+@pytest.mark.thorough
 @given(st.lists(st.tuples(st.binary(), st.binary())))
 def test_what_is_written_is_read(tmp_path_factory, pairs):
     path = written(tmp_path_factory.mktemp("s") / "deep" / "p.snapshot", pairs)
