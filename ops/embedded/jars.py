@@ -32,8 +32,8 @@ def kafka_jars(folder: DataFolder) -> tuple[Path, ...]:
     # one coordinate at a time: resolved together, the versions of shared dependencies change and the broker
     # dies with NoSuchMethodError; of the second only the bridge itself is wanted
     try:
-        with _places(folder), _alone():
-            bridge = [_kept(jar, folder) for jar in _fetch(LOGGING) if jar.name.startswith(_LOGGING_JAR)]
+        with _places(folder), _alone() as ours:
+            bridge = [_kept(jar, ours) for jar in _fetch(LOGGING) if jar.name.startswith(_LOGGING_JAR)]
             jars = (*_fetch(KAFKA), *bridge)
     except OSError as error:
         raise CannotRunHere(explain(KAFKA, error)) from error
@@ -41,19 +41,28 @@ def kafka_jars(folder: DataFolder) -> tuple[Path, ...]:
     return jars
 
 
-def _kept(jar: Path, folder: DataFolder) -> Path:
+def _kept(jar: Path, ours: Path) -> Path:
     """A copy of ours: jgo empties an environment of modules, as the bridge's, whenever it is asked for it."""
-    return Path(shutil.copy(jar, folder.cache / jar.name))
+    kept = ours / jar.name
+    if not kept.is_file() or kept.stat().st_size != jar.stat().st_size:
+        draft = kept.with_suffix(".new")
+        shutil.copyfile(jar, draft)
+        draft.replace(kept)
+    return kept
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Only one process fetches at a time: jgo makes its environments in place."""
-    cache = Path(os.environ.get("JGO_CACHE_DIR") or _home() / ".cache" / "jgo")
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / ".rajada.lock").open("w") as held:
+def _alone() -> Iterator[Path]:
+    """Only one process fetches at a time, since jgo makes its environments in place; gives a folder of ours.
+
+    It is beside jgo's and not in the data folder: a Java in an ASCII locale finds no jar under a name with
+    accents.
+    """
+    ours = Path(os.environ.get("JGO_CACHE_DIR") or _home() / ".cache" / "jgo") / "rajada"
+    ours.mkdir(parents=True, exist_ok=True)
+    with (ours / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        yield
+        yield ours
 
 
 def _fetch(coordinate: str) -> list[Path]:
