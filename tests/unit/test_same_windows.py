@@ -58,7 +58,7 @@ def windows(world: World) -> list[tuple[str, ...]]:
 
 
 def live(log: Sequence[Arrival], rule: WindowRule, step_ms: int = 100) -> list[tuple[str, ...]]:
-    """Every record is read a moment after it came."""
+    """Every record is read a moment after it came; one of the millisecond of a deadline before its timer."""
     world = World(rule=rule)
 
     async def scenario() -> None:
@@ -66,8 +66,8 @@ def live(log: Sequence[Arrival], rule: WindowRule, step_ms: int = 100) -> list[t
         for number, one in enumerate(log):
             end = world.now_ms + one.after_ms
             while world.now_ms < end:
-                world.now_ms = min(world.now_ms + step_ms, end)
                 await work(worker)
+                world.now_ms = min(world.now_ms + step_ms, end)
             append(world, number, one, world.now_ms)
         await settle(world, worker)
 
@@ -136,3 +136,14 @@ def test_many_more_logs_give_the_same_windows(
 ) -> None:
     alike(shuffled, rule, sizes)
     assert backlog(in_order, rule, sizes) == live(in_order, rule)
+
+
+@pytest.mark.parametrize("rule", [WindowRule(8_000), WindowRule(8_000, "sliding", 20_000)])
+def test_an_event_of_the_deadlines_own_millisecond_is_in_the_window_live_and_in_a_backlog(
+    rule: WindowRule,
+) -> None:
+    at_the_deadline = [Arrival("ana", "c1", 0), Arrival("ana", "c1", 8_000)]
+    (together,) = backlog(at_the_deadline, rule, [1])
+    assert len(together) == 2 and live(at_the_deadline, rule) == [together]
+    a_moment_later = [Arrival("ana", "c1", 0), Arrival("ana", "c1", 8_001)]
+    assert len(backlog(a_moment_later, rule, [1])) == len(live(a_moment_later, rule)) == 2
