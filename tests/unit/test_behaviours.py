@@ -96,6 +96,7 @@ def named() -> tuple[dict[str, set[str]], list[str]]:
     return dict(tests), astray
 
 
+@pytest.mark.thorough
 def test_every_behaviour_has_a_test_or_a_reason() -> None:
     tests, _ = named()
     missing = sorted(known() - tests.keys() - NOT_TESTED.keys())

@@ -29,6 +29,7 @@ def headings(page: str) -> list[str]:
     return re.findall(r"^#+ (.+)$", page, re.MULTILINE)
 
 
+@pytest.mark.thorough
 def test_every_page_that_is_cited_has_its_place_in_the_list() -> None:
     listed = set(_CITED.findall((SPEC / "README.md").read_text("utf-8")))
     cited = {name: file for file, text in texts() for name in _CITED.findall(text)}
@@ -40,6 +41,7 @@ def test_the_list_leads_to_pages_that_exist() -> None:
     assert links and not [link for link in links if not (SPEC / link).exists()]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", [SPEC / "dispatch.md"])
 def test_steps_and_sections_that_are_cited_are_on_the_page(page: Path) -> None:
     found = headings(page.read_text("utf-8"))

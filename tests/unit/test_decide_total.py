@@ -177,6 +177,7 @@ def test_the_first_stop_wins_whatever_comes_after_it(question: Question, facts: 
     assert again == "Enqueue" or ASKED.index(again.partition(":")[0]) > place
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(ODD, ODD, st.lists(ODD, max_size=3))
 def test_no_stored_json_makes_a_rule_raise(one: object, other: object, more: list[object]) -> None:

@@ -30,6 +30,7 @@ def test_members_are_those_that_a_decoder_finds(
     assert {name: json.loads(value) for name, value in found.items()} == told
 
 
+@pytest.mark.thorough
 @given(values.filter(lambda value: not isinstance(value, dict)))
 def test_what_is_no_object_has_no_members(value: object) -> None:
     assert top_level(json.dumps(value)) is None

@@ -111,6 +111,7 @@ def test_no_delay_is_longer_than_what_is_left_but_the_shortest(left_ms: int) -> 
     assert wait_ms <= left_ms or wait_ms == SHORTEST_MS
 
 
+@pytest.mark.thorough
 @given(other_headers, delays, st.integers(0, T0))
 def test_our_headers_are_written_once_and_the_others_stay_as_they_are(
     headers: list[Header], delay_ms: int, timestamp_ms: int
@@ -124,6 +125,7 @@ def test_our_headers_are_written_once_and_the_others_stay_as_they_are(
     assert read_due(written) == T0 + delay_ms
 
 
+@pytest.mark.thorough
 @given(other_headers, delays, delays)
 def test_a_record_that_is_delayed_again_gets_a_new_due_time_and_keeps_its_first_timestamp(
     headers: list[Header], first_ms: int, second_ms: int

@@ -176,6 +176,7 @@ def test_a_job_whose_answer_is_durable_is_not_called_again(
     assert all(count == 1 for count in attempts.values())
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(actions, min_size=1, max_size=10), st.lists(answers, min_size=1, max_size=3), st.integers(0, 99)

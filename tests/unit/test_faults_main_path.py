@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from streams.contact import Contact
 from streams.decide import Decision, Emptied, WaitForMedia
 from streams.forget import _forget
@@ -65,6 +67,7 @@ def test_br_28_each_inbox_has_its_own_window_and_order_is_the_logs() -> None:
     assert [len(window.events) for window in instant] == [1, 1, 1, 1]
 
 
+@pytest.mark.thorough
 def test_br_52_events_told_again_after_the_contact_was_forgotten_make_no_second_job() -> None:
     """CDC re-emits the last 1,000 events after 20 idle minutes: stop 0 finds every one."""
     world = World(rule=WindowRule(WINDOW_MS))

@@ -71,6 +71,7 @@ def test_commands_on_nothing_say_so(tmp_path: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.thorough
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys, ops.cli;"

@@ -133,6 +133,7 @@ def test_br_39_headers_do_not_pile_up_over_ten_requeues() -> None:
     assert died.told["first-failed-at"] == "9", "the first death is kept"
 
 
+@pytest.mark.thorough
 @given(
     st.one_of(st.none(), st.binary(max_size=40), st.just(row_bytes("e1")), st.just(encode_job(JOB))),
     st.one_of(st.none(), st.binary(max_size=20)),

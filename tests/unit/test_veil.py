@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(values, st.sampled_from(["", "payload", "status", "id", "last_error"]))
 def test_anything_can_be_shown(value: object, name: str) -> None:
     json.dumps(veiled(value, name))

@@ -222,6 +222,7 @@ def test_a_contact_with_a_window_is_never_forgotten() -> None:
     assert not forgettable(put(Contact("t"), 0), 10**9, T0 + 10 * IDLE_MS)
 
 
+@pytest.mark.thorough
 @given(
     st.lists(st.integers(0, 60_000), min_size=1, max_size=30),
     st.sampled_from([FIXED, SLIDING, WindowRule(0), WindowRule(1_000, max_events=3)]),

@@ -112,6 +112,7 @@ def test_broken_messages_are_named_as_such(data: bytes) -> None:
         decode(data)
 
 
+@pytest.mark.thorough
 @given(
     oids,
     names.filter(bool),
@@ -128,6 +129,7 @@ def test_any_insert_comes_back(oid: int, values: list[bytes | None]) -> None:
     assert decode(insert_bytes(oid, values)) == Insert(oid, tuple(values))
 
 
+@pytest.mark.thorough
 @given(oids, st.lists(st.one_of(st.none(), st.binary(max_size=9)), max_size=9), st.integers(0, 60))
 def test_a_message_cut_short_is_broken_never_half_read(
     oid: int, values: list[bytes | None], keep: int

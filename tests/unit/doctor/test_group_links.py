@@ -68,6 +68,7 @@ def test_what_the_provider_says_of_a_number(status: int, body: bytes, level: str
     assert bool(verdict.advice) is (level != "ok")
 
 
+@pytest.mark.thorough
 def test_the_provider_is_asked_with_the_numbers_token_and_nothing_is_sent() -> None:
     with WhatsAppBeside(token="good") as whatsapp:
         settings = Settings.model_validate({"whatsapp_url": whatsapp.url})

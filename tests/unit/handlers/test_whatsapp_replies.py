@@ -136,6 +136,7 @@ def test_whatever_is_answered_the_job_gets_an_answer(
     assert answer_of(found, attempt, waits=waits) is not None
 
 
+@pytest.mark.thorough
 @given(st.integers(-(10**9), 10**9), st.integers(400, 599), st.integers(0, 1000))
 def test_every_code_has_a_verdict(code: int, status: int, waits: int) -> None:
     answer = answer_of(_not_sent(error(code, status)), 1, waits=waits)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -137,6 +138,7 @@ def test_a_request_is_served_though_the_tick_beside_it_is_skipped() -> None:
     assert (found.fire, found.tick, found.skipped) == ("asked", None, 1)
 
 
+@pytest.mark.thorough
 @settings(max_examples=50)
 @given(
     st.lists(st.floats(0.1, 4_000), min_size=1, max_size=25),

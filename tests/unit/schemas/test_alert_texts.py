@@ -92,6 +92,7 @@ def test_b169_the_death_of_a_job_names_it_and_what_went_wrong_at_most_400_charac
     assert alert.body.count("x") == LONGEST_REASON == 400
 
 
+@pytest.mark.thorough
 @given(st.text(max_size=3_000), st.sampled_from(LANGUAGES))
 def test_no_error_text_makes_a_body_long_or_tells_a_person(error: str, language: Language) -> None:
     secret = f"{error} +55 11 98765-4321 ana@clinica.com.br"

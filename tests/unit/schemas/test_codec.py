@@ -125,6 +125,7 @@ def test_trailing_bytes_are_refused() -> None:
         decode_job(encode_job(JOB) + b"xx")
 
 
+@pytest.mark.thorough
 @given(outcomes, st.data())
 def test_a_cut_off_record_is_refused(outcome: Outcome, data: st.DataObject) -> None:
     encoded = encode_outcome(outcome)
@@ -133,6 +134,7 @@ def test_a_cut_off_record_is_refused(outcome: Outcome, data: st.DataObject) -> N
         decode_outcome(encoded[:cut])
 
 
+@pytest.mark.thorough
 @given(st.binary(max_size=200))
 def test_any_bytes_after_a_known_header_decode_or_say_that_they_cannot(body: bytes) -> None:
     for record, decode in (
@@ -148,6 +150,7 @@ def test_any_bytes_after_a_known_header_decode_or_say_that_they_cannot(body: byt
             continue
 
 
+@pytest.mark.thorough
 @given(outcomes)
 def test_the_job_put_in_between_gives_the_bytes_that_avro_gives(outcome: Outcome) -> None:
     datum = msgspec.to_builtins(outcome)

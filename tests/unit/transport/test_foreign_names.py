@@ -72,6 +72,7 @@ given_records = st.lists(
 )
 
 
+@pytest.mark.thorough
 @given(st.lists(given_records, min_size=1, max_size=4), st.integers(0, 4), st.integers(0, 5))
 def test_no_record_is_lost_or_doubled_whatever_the_names_are(
     batches: list[list[Given]], codec: int, begin: int

@@ -23,6 +23,7 @@ def test_the_versions_are_exact_and_installed():
         assert version(name) == pinned[name]
 
 
+@pytest.mark.thorough
 def test_nothing_that_we_hook_has_changed():
     stored, now = json.loads(hooks.STORED.read_text()), hooks.hooks()
     changed = sorted(name for name in stored.keys() & now.keys() if stored[name] != now[name])

@@ -71,6 +71,7 @@ def load(source: str) -> types.ModuleType:
     return module
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught(name):
     source = inspect.getsource(original)
