@@ -116,6 +116,23 @@ def group_member(bootstrap: str, group: str, session_timeout_s: float) -> Config
 _HEADERS: Final = operator.methodcaller("headers")
 
 
+def keyed_sender(bootstrap: str, client_id: str, delivery_s: float) -> Configuration:
+    """What the configuration of a producer begins with that writes keyed records into our topics.
+
+    A key has the partition that every client gives it; a record is on all replicas, or it is told within
+    `delivery_s` seconds that it isn't. That is raised by its owner: the client's own lines would repeat it.
+    """
+    return {
+        **kafka_client(bootstrap),
+        "client.id": client_id,
+        "acks": "all",
+        "enable.idempotence": True,
+        "partitioner": "murmur2_random",
+        "message.timeout.ms": int(delivery_s * 1000),
+        "log_level": 2,
+    }
+
+
 def patiently(ask: Callable[[], Answer], for_s: float = ANSWER_S) -> Answer:
     """The answer, asked for again while a coordinator or leader is only just moving.
 

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from db.pool import conninfo_for, is_away
 from db.publisher import EVENT_TYPES
 from db.queries import load
-from kafka_access import kafka_client
+from kafka_access import keyed_sender
 from ops.errors import OpsError
 from ops.event_lines import EventLine, LineError
 from ops.event_record import record_of
@@ -130,16 +130,9 @@ class Topic:
         self.written = self.already = 0
         self._producer = Producer(
             {
-                **kafka_client(bootstrap),
-                "client.id": "rajada-produce",
-                "partitioner": "murmur2_random",
-                "acks": "all",
-                "enable.idempotence": True,
+                **keyed_sender(bootstrap, "rajada-produce", _DELIVERY_S),
                 "linger.ms": 5,
-                "message.timeout.ms": int(_DELIVERY_S * 1000),
                 "message.max.bytes": 8 * 1024 * 1024,
-                # what it can't do is raised here: the client's own lines would repeat it, once a second
-                "log_level": 2,
                 **(
                     {
                         "transactional.id": f"rajada-produce-{uuid4()}",

@@ -9,7 +9,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from kafka_access import kafka_client
+from kafka_access import keyed_sender
 from ops.errors import OpsError
 from settings import Settings
 from streams.requeueing import Copy
@@ -39,18 +39,11 @@ class Sender:
         self._failures: dict[int, KafkaError] = {}
         self._producer = Producer(
             {
-                **kafka_client(bootstrap),
-                "client.id": "rajada-ops",
-                "acks": "all",
-                "enable.idempotence": True,
-                "partitioner": "murmur2_random",
+                **keyed_sender(bootstrap, "rajada-ops", DELIVERY_S),
                 "linger.ms": 5,
-                "message.timeout.ms": int(DELIVERY_S * 1000),
                 # what a topic takes is for its own limit to say
                 "message.max.bytes": 64 * 1024 * 1024,
                 "queue.buffering.max.kbytes": 128 * 1024,
-                # what goes wrong is raised here; the client's own lines would repeat it
-                "log_level": 2,
             }
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 import structlog
@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from db.leases import Lease, new_holder
 from db.pool import conninfo_for
 from db.queries import load
-from kafka_access import kafka_client
+from kafka_access import keyed_sender
 from schemas.topic_names import CONTROL
 from settings import Settings
 from sinks.group_link_rows import QueueRow, recovery_of
@@ -140,16 +140,8 @@ class GroupLinkCare:
 
     def _connected(self) -> Producer:
         if self._producer is None:
-            settings: dict[str, Any] = {
-                **kafka_client(self._bootstrap),
-                "client.id": "rajada-sink-group-links",
-                "acks": "all",
-                "enable.idempotence": True,
-                "partitioner": "murmur2_random",
-                "message.timeout.ms": int(DELIVERY_S * 1_000),
-                "log_level": 2,
-            }
-            self._producer = Producer(settings)
+            sender = keyed_sender(self._bootstrap, "rajada-sink-group-links", DELIVERY_S)
+            self._producer = Producer(sender)
         return self._producer
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from kafka_access import kafka_client
+from kafka_access import keyed_sender
 from schemas.topic_names import CONTROL
 from settings import Settings
 from sinks.group_link_rows import QueueRow, settlement_of
@@ -81,14 +81,5 @@ class Orders:
 
     def _connected(self) -> Producer:
         if self._producer is None:
-            configuration: dict[str, Any] = {
-                **kafka_client(self._settings.bootstrap()),
-                "client.id": "rajada-web",
-                "acks": "all",
-                "enable.idempotence": True,
-                "partitioner": "murmur2_random",
-                "message.timeout.ms": int(DELIVERY_S * 1_000),
-                "log_level": 2,
-            }
-            self._producer = Producer(configuration)
+            self._producer = Producer(keyed_sender(self._settings.bootstrap(), "rajada-web", DELIVERY_S))
         return self._producer
