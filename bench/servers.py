@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -33,51 +33,51 @@ class Servers:
 
 @contextmanager
 def servers() -> Iterator[Servers]:
-    """The given servers, or embedded ones that live as long as the block."""
+    """The given servers if both are, or embedded ones that live as long as the block."""
     bootstrap, url = os.environ.get("KAFKA_BOOTSTRAP_SERVERS"), os.environ.get("DATABASE_URL")
     if bootstrap and url:
         yield Servers(bootstrap, url, given=True)
         return
-    from ops.embedded.kafka import EmbeddedKafka
-    from ops.embedded.postgres import EmbeddedPostgres
-
-    with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rajada-bench-")))
-        kafka = stack.enter_context(EmbeddedKafka(home / "kafka"))
-        postgres = stack.enter_context(EmbeddedPostgres(home / "postgres"))
-        yield Servers(kafka.bootstrap, postgres.url, given=False)
+    with _embedded_kafka() as bootstrap, _embedded_postgres() as url:
+        yield Servers(bootstrap, url, given=False)
 
 
 @contextmanager
 def broker() -> Iterator[str]:
     """Bootstrap servers of the given Kafka, or of an embedded one that lives as long as the block."""
     given = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
-    if given:
-        yield given
-        return
-    from ops.embedded.kafka import EmbeddedKafka
-
-    with (
-        tempfile.TemporaryDirectory(prefix="rajada-bench-") as home,
-        EmbeddedKafka(Path(home) / "kafka") as kafka,
-    ):
-        yield kafka.bootstrap
+    with nullcontext(given) if given else _embedded_kafka() as bootstrap:
+        yield bootstrap
 
 
 @contextmanager
 def postgres() -> Iterator[str]:
     """A superuser's URL of the given Postgres, or of an embedded one that lives as long as the block."""
     given = os.environ.get("DATABASE_URL")
-    if given:
-        yield given
-        return
+    with nullcontext(given) if given else _embedded_postgres() as url:
+        yield url
+
+
+@contextmanager
+def _embedded_kafka() -> Iterator[str]:
+    from ops.embedded.kafka import EmbeddedKafka
+
+    with _home() as home, EmbeddedKafka(home / "kafka") as kafka:
+        yield kafka.bootstrap
+
+
+@contextmanager
+def _embedded_postgres() -> Iterator[str]:
     from ops.embedded.postgres import EmbeddedPostgres
 
-    with (
-        tempfile.TemporaryDirectory(prefix="rajada-bench-") as home,
-        EmbeddedPostgres(Path(home) / "pg") as pg,
-    ):
-        yield pg.url
+    with _home() as home, EmbeddedPostgres(home / "postgres") as server:
+        yield server.url
+
+
+@contextmanager
+def _home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="rajada-bench-") as folder:
+        yield Path(folder)
 
 
 @contextmanager
