@@ -30,6 +30,8 @@ SESSION: Final = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
+    # One plan for all times would be that of the tables as they were when the sink started, perhaps empty.
+    "plan_cache_mode": "force_custom_plan",
     # A frozen sink's transaction ends by itself: its successor need not wait for its row locks.
     "idle_in_transaction_session_timeout": "10s",
     "lock_timeout": "5s",

@@ -22,7 +22,8 @@ FROM json_to_recordset(%(rows)s::json) AS r (
     job_id uuid, attempts integer, last_error text, next_attempt_at_ms bigint, moved boolean
 )
 WHERE e.id = r.event_id
-  AND e.organization_id = r.organization_id
+  -- a condition, not a way in: to an empty table's plan an organization is as good as an id
+  AND (e.organization_id = r.organization_id) IS TRUE
   AND (r.replay, r.seq) > (coalesce(e.outcome_replay, -1), coalesce(e.outcome_seq, -1))
   AND (r.status = 'done' OR e.status::text <> 'done')
   -- an event whose row names no contact has its own id in the key; unknown is no reason either

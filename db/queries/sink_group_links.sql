@@ -21,7 +21,7 @@ FROM json_to_recordset(%(rows)s::json) AS r (
     provider_message_id text, replay bigint, seq bigint, made boolean
 )
 WHERE q.id = r.id
-  AND q.organization_id = r.organization_id
+  AND (q.organization_id = r.organization_id) IS TRUE
   AND (r.replay, r.seq) > (coalesce(q.outcome_replay, -1), coalesce(q.outcome_seq, -1))
   AND NOT (coalesce(r.made, false) AND r.status = 'pending' AND q.status IN ('processing', 'sent', 'failed'))
 RETURNING q.id::text

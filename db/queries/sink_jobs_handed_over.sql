@@ -24,7 +24,7 @@ WHERE EXISTS (SELECT FROM organizations g WHERE g.id = r.organization_id)
   AND (r.contact_id IS NULL OR c.id IS NOT NULL)
   AND NOT EXISTS (
       SELECT FROM job_queue o
-      WHERE o.organization_id = r.organization_id AND o.source_event_id = r.source_event_id AND o.id <> r.id
+      WHERE (o.organization_id = r.organization_id) IS TRUE AND o.source_event_id = r.source_event_id AND o.id <> r.id
   )
   AND NOT EXISTS (
       SELECT FROM rajada.trace t

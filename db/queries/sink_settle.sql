@@ -17,7 +17,8 @@ FROM json_to_recordset(%(rows)s::json) AS r (
     event_id uuid, organization_id uuid, replay bigint, seq bigint, job_id uuid
 )
 WHERE e.id = r.event_id
-  AND e.organization_id = r.organization_id
-  AND e.status IN ('pending', 'processing')
+  AND (e.organization_id = r.organization_id) IS TRUE
+  -- conditions, not ways in: to a small table's plan, open events or an organization are as good as an id
+  AND (e.status IN ('pending', 'processing')) IS TRUE
   AND e.outcome_seq IS NULL
-  AND EXISTS (SELECT FROM job_queue j WHERE j.id = r.job_id AND j.organization_id = r.organization_id)
+  AND EXISTS (SELECT FROM job_queue j WHERE j.id = r.job_id AND (j.organization_id = r.organization_id) IS TRUE)

@@ -27,7 +27,7 @@ WITH told AS MATERIALIZED (
             AND (j.source_event_id = r.event_id OR j.payload -> 'event_ids' ? r.event_id::text), false
         ) AS owns
         FROM job_queue j
-        WHERE j.id = r.job_id AND j.organization_id = r.organization_id AND j.contact_id <> r.contact_id
+        WHERE j.id = r.job_id AND (j.organization_id = r.organization_id) IS TRUE AND j.contact_id <> r.contact_id
           AND coalesce(j.payload ->> 'contact_id', '') <> r.contact_id::text
         LIMIT 1
     ) o ON true
@@ -73,7 +73,7 @@ written AS (
         FROM event_log e
         WHERE (f.conversation_id IS NULL OR f.message_id IS NULL)
           AND e.id = f.event_id
-          AND e.organization_id = f.organization_id
+          AND (e.organization_id = f.organization_id) IS TRUE
     ) i ON true
 )
 SELECT DISTINCT f.n FROM fresh f

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import uuid
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from db.pool import conninfo_for
 from db.queries import load
 from schemas.records import Alert
 from settings import Settings
@@ -212,3 +215,68 @@ def test_positions_are_made_once_however_many_ask(lab: Lab, database: str) -> No
     for thread in threads:
         thread.join(10)
     assert asked == [{0: 0, 1: 0, 2: 0, 3: 0}] * 4
+
+
+# -- plans
+
+
+BY_ID = ("sink_events", "sink_settle", "sink_jobs", "sink_jobs_moved", "sink_group_links", "sink_trace")
+
+
+@pytest.mark.parametrize("analysed", [False, True], ids=["never analysed", "analysed while empty"])
+def test_plans_of_a_sink_that_began_on_empty_tables_still_go_by_id(database: str, analysed: bool) -> None:
+    with psycopg.connect(conninfo_for(database, "sink", SESSION), autocommit=True) as connection:
+        if analysed:
+            connection.execute("ANALYZE event_log, job_queue, group_link_dispatch_queue")
+        for name in BY_ID:
+            connection.execute(f"PREPARE {name} (json) AS {load(name).replace('%(rows)s', '$1')}")
+            for _ in range(6):  # from the sixth time on Postgres would keep one plan for all
+                connection.execute(f"EXECUTE {name} ('[]')")
+        ids = _full_tables(connection)
+        rows = json.dumps([_told(*ids, n) for n in range(10)])
+        for name in BY_ID:
+            plan = connection.execute(f"EXPLAIN (ANALYZE) EXECUTE {name} ('{rows}')").fetchall()
+            passed = [
+                int(n) for (line,) in plan for n in re.findall(r"Rows Removed by .*Filter: (\d+)", line)
+            ]
+            assert sum(passed) < FULL, f"{name}:\n" + "\n".join(line for (line,) in plan)
+
+
+FULL = 2_000
+"""Rows of a table: more than a plan by id ever passes over."""
+
+
+def _full_tables(connection: psycopg.Connection[tuple[str]]) -> tuple[str, str]:
+    """Rows of one organization and contact; returns their ids."""
+    organization, contact = str(uuid.uuid4()), str(uuid.uuid4())
+    connection.execute("INSERT INTO organizations (id) VALUES (%s)", [organization])
+    connection.execute("INSERT INTO contacts (id, organization_id) VALUES (%s, %s)", [contact, organization])
+    for table, columns, values in (
+        ("event_log", "event_type, payload", "'ai_agent.dispatch_requested', '{}'"),
+        (
+            "job_queue",
+            "contact_id, kind, source_event_id, payload",
+            f"'{contact}', 'x', gen_random_uuid(), '{{}}'",
+        ),
+        (
+            "group_link_dispatch_queue",
+            "enrolment_id, flow, phone, group_link, template_name, template_language",
+            "gen_random_uuid(), 'personal', '5511', '', '', ''",
+        ),
+    ):
+        connection.execute(
+            f"INSERT INTO {table} (id, organization_id, {columns}) "
+            f"SELECT gen_random_uuid(), '{organization}', {values} FROM generate_series(1, {FULL})"
+        )
+    return organization, contact
+
+
+def _told(organization: str, contact: str, n: int) -> dict[str, object]:
+    """What any of the statements takes: of an event and a job that have no row."""
+    return {
+        "n": n, "id": str(uuid.uuid4()), "event_id": str(uuid.uuid4()), "job_id": str(uuid.uuid4()),
+        "source_event_id": str(uuid.uuid4()), "organization_id": organization, "contact_id": contact,
+        "replay": 0, "seq": 1, "status": "done", "outcome": "job", "stage": "decide", "attempts": 1,
+        "at_ms": 1_700_000_000_000, "kind": "inbound_turn", "payload": "{}", "priority": 0,
+        "max_attempts": 5, "created_at_ms": 0,
+    }  # fmt: skip
