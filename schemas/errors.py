@@ -10,23 +10,30 @@ class Undecodable(RajadaError):
 
 
 class NotAvro(Undecodable):
-    """The bytes are not Avro in single-object encoding: something else than Rajada wrote this record."""
+    """The bytes are Avro in no form of ours: something else than Rajada wrote this record."""
 
     def __init__(self) -> None:
         super().__init__(
-            "not Avro in single-object encoding; something else than Rajada writes to this topic: "
-            "find the producer, or read the record as JSON where the topic allows it"
+            "not Avro, neither a single object nor in Confluent's wire format; something else than Rajada "
+            "writes to this topic: find the producer, or read the record as JSON where the topic allows it"
         )
 
 
 class UnknownSchema(Undecodable):
-    """The record names a schema that this installation does not know, by its `fingerprint` (8 bytes)."""
+    """The record names a schema that can't be told here: by its fingerprint, or by a registry's id.
 
-    def __init__(self, fingerprint: bytes) -> None:
-        self.fingerprint = fingerprint
+    `header` is what stands before the body: `C3 01` and 8 bytes of fingerprint, or a zero byte and 4 of the
+    id; `why` says why an id could not be resolved.
+    """
+
+    def __init__(self, header: bytes, why: str = "") -> None:
+        self.header = header
+        if header.startswith(b"\x00"):
+            told = f"the schema with the id {int.from_bytes(header[1:5], 'big')} is not known: {why}; "
+        else:
+            told = f"no committed schema has the fingerprint {header[2:].hex()}; "
         super().__init__(
-            f"no committed schema has the fingerprint {fingerprint.hex()}; "
-            "upgrade the readers before the writers, then requeue the record (docs/schemas.md)"
+            told + "upgrade the readers before the writers, then requeue the record (docs/schemas.md)"
         )
 
 

@@ -12,7 +12,7 @@ from typing import Final, TypeVar, cast
 
 import msgspec
 
-from schemas.codec import decode_event, is_single_object
+from schemas.codec import decode_event, is_avro
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.topic_names import SOURCE
 from streams.deep_json import top_level
@@ -162,7 +162,7 @@ def read_row(value: bytes | None, event_type: str) -> tuple[str, str, Row] | Unr
 def _decoded(value: bytes | None) -> Row | Unreadable:
     if value is None:
         return Unreadable("null_value", "the record has no value")
-    if is_single_object(value):
+    if is_avro(value):
         try:
             return msgspec.convert(decode_event(value), Row)
         except UnknownSchema as error:

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from schemas.codec import decode_job
+from schemas.codec import decode_job, self_contained
 from schemas.dead import Header
 from schemas.records import Job
 
@@ -148,10 +148,13 @@ class ContactJobs(msgspec.Struct, omit_defaults=True):
         return iter(sorted(found, key=lambda one: one[1].order))
 
     def seat(self, head: Head, job: Job, value: bytes, origin: Origin) -> None:
-        """Put a job, and the record that brought it, into its head, as the contact's newest."""
+        """Put a job, and the record that brought it, into its head, as the contact's newest.
+
+        Its bytes are kept in the form that needs no registry: one that is away must not keep us from them.
+        """
         place = place_of(job)
         head.order, self.next_order = self.next_order, self.next_order + 1
-        head.job, head.origin, head.ended_ms = value, origin, 0
+        head.job, head.origin, head.ended_ms = self_contained(value), origin, 0
         head.kind, head.priority = job.kind, job.priority
         head.conversation_id, head.session_id = place.conversation_id, place.channel_session_id
 

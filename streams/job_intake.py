@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from schemas.codec import self_contained
 from schemas.dead import Cause, Header, resting_place
 from schemas.delayed import goes_to, tried_again
 from schemas.errors import Undecodable, UnknownSchema
@@ -136,7 +137,7 @@ class JobIntake:
         contact = contacts.get(record.key)
         if contact is None:
             contact = contacts[record.key] = Filling(self._book.jobs(record.key, partition), self._room)
-        self._take(record, record.key, record.value, job, contact, now_ms)
+        self._take(record, record.key, self_contained(record.value), job, contact, now_ms)
 
     def _take(
         self, record: Record, key: bytes, value: bytes, job: Job, contact: Filling, now_ms: int

@@ -63,6 +63,8 @@ def test_payload_as_an_object_is_accepted_from_people() -> None:
         (row_bytes(organization_id=None), "not_an_event"),
         (row_bytes(event_type="message.created"), "wrong_event_type"),
         (b"\xc3\x01" + b"\x00" * 8 + b"body", "unknown_schema"),
+        (b"\x00\x00\x00\x00\x07" + b"body", "unknown_schema"),
+        (b"\x00\x00\x00", "not_json"),
         (encode_event(row())[:20], "bad_avro"),
         (b'{"a":' * 100_000, "not_json"),
     ],

@@ -21,7 +21,7 @@ def test_an_unknown_kind_is_dead_with_that_reason_and_the_worker_lives() -> None
     play(story())
 
 
-@pytest.mark.parametrize("value", [b"\xff", b"\x00\x00\x00\x00\x01abc", b"\xc3\x01short", None])
+@pytest.mark.parametrize("value", [b"\xff", b"\x00\x00\x00\x00", b"\xc3\x01short", None])
 def test_a_record_that_is_no_job_is_one_dead_letter_with_its_bytes_br_37(value: bytes | None) -> None:
     async def story() -> None:
         world = World()
@@ -50,11 +50,14 @@ def test_jobs_of_the_crms_own_workers_are_left_alone() -> None:
     play(story())
 
 
-def test_a_record_of_an_unknown_version_is_looked_at_for_an_hour_then_dead_with_its_bytes() -> None:
+@pytest.mark.parametrize("header", [b"\xc3\x01" + b"12345678", b"\x00\x00\x00\x00\x07"])
+def test_a_record_of_an_unknown_schema_is_looked_at_for_an_hour_then_dead_with_its_bytes(
+    header: bytes,
+) -> None:
     async def story() -> None:
         world = World()
         worker = await worker_in(world)
-        value = b"\xc3\x01" + b"12345678" + b"a body of tomorrow"
+        value = header + b"a body of tomorrow"
         world.append("dispatch.jobs", key_of(), value)
         await worker.live(START_MS + 59 * 60_000, step_ms=10_000)
         assert world.letters() == [] and worker.executor.tally.postponed >= 58

@@ -218,7 +218,7 @@ def test_a_command_of_an_unknown_schema_is_carried_out_by_the_worker_that_comes(
         def known(data: bytes) -> Command:
             if data == value:
                 return order
-            raise UnknownSchema(data[2:10])
+            raise UnknownSchema(data[:10])
 
         monkeypatch.setattr(job_bounds, "decode_command", known)
         await worker.live(START_MS + 5 * EVERY_MS, step_ms=10_000)

@@ -102,7 +102,7 @@ def test_json_is_told_apart_by_its_first_bytes() -> None:
     assert not is_single_object(b"\xc3\x01short")
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"\xc3", b"\x00" * 40, "Ã01".encode()])
+@pytest.mark.parametrize("data", [b"", b"{}", b"\xc3", b"\x00" * 4, "Ã01".encode()])
 def test_bytes_of_somebody_else_are_not_avro(data: bytes) -> None:
     with pytest.raises(NotAvro, match="find the producer"):
         decode_outcome(data)
@@ -111,7 +111,7 @@ def test_bytes_of_somebody_else_are_not_avro(data: bytes) -> None:
 def test_an_unknown_schema_is_named_by_its_fingerprint() -> None:
     with pytest.raises(UnknownSchema, match="0102030405060708") as caught:
         decode_job(b"\xc3\x01" + bytes(range(1, 9)) + b"body")
-    assert caught.value.fingerprint == bytes(range(1, 9))
+    assert caught.value.header == b"\xc3\x01" + bytes(range(1, 9))
     assert isinstance(caught.value, RajadaError)
 
 
