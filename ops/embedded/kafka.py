@@ -123,11 +123,10 @@ class EmbeddedKafka(Server):
             )
         self.resolve()
         if not self._keeps_port:
-            ports = ports_for(("kafka", "kafka_controller"), self.folder.ports)
-            self._port, self._controller_port = ports["kafka"], ports["kafka_controller"]
+            self._port, self._controller_port = self._ports()
         self._file("log4j2.properties").write_text(LOGGING)
         data = self._file("data")
-        self._file("server.properties").write_text(properties(self._port, self._controller_port, data))
+        self._file("server.properties").write_text(self._properties(data))
         if not (data / "meta.properties").exists():
             self._format(data)
 
@@ -136,11 +135,9 @@ class EmbeddedKafka(Server):
         draft = self._file("data.new")
         shutil.rmtree(draft, ignore_errors=True)
         file = self._file("format.properties")
-        file.write_text(properties(self._port, self._controller_port, draft))
-        # with "=": one in 64 random ids starts with "-", which would be read as an option
-        arguments = ["format", f"--cluster-id={new_cluster_id()}", "-c", str(file), "--standalone"]
+        file.write_text(self._properties(draft))
         done = subprocess.run(
-            self._run_class("kafka.tools.StorageTool", [], arguments),
+            self._run_class("kafka.tools.StorageTool", [], ["format", "-c", str(file), *self._layout()]),
             capture_output=True,
             text=True,
             check=False,
@@ -154,6 +151,20 @@ class EmbeddedKafka(Server):
             )
         data.parent.mkdir(exist_ok=True)
         draft.replace(data)
+
+    def _ports(self) -> tuple[int, int]:
+        """The clients' and the controller's port."""
+        ports = ports_for(("kafka", "kafka_controller"), self.folder.ports)
+        return ports["kafka"], ports["kafka_controller"]
+
+    def _properties(self, data: Path) -> str:
+        """The text of server.properties, with the log in `data`."""
+        return properties(self._port, self._controller_port, data)
+
+    def _layout(self) -> list[str]:
+        """How the data are laid out: the cluster's id and its first controllers, in StorageTool's words."""
+        # with "=": one in 64 random ids starts with "-", which would be read as an option
+        return [f"--cluster-id={new_cluster_id()}", "--standalone"]
 
     def _run_class(self, main: str, flags: Sequence[str], arguments: Sequence[str]) -> list[str]:
         path = os.pathsep.join(str(jar) for jar in self._jars)

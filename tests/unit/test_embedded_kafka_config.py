@@ -85,3 +85,12 @@ def test_an_archive_is_named_for_its_java_jars_and_flags_but_not_for_the_folder(
     assert updated != name
     os.utime(jar, ns=(1, 1))
     assert archive_of(tmp_path, java, [jar], flags) != updated
+
+
+def test_a_cluster_keeps_two_more_copies_and_its_nodes_know_all_controllers() -> None:
+    told = parsed(properties(1, 5, Path("/d"), node=2, controllers=[4, 5, 6]))
+    assert told["node.id"] == "2"
+    assert told["controller.quorum.bootstrap.servers"] == "127.0.0.1:4,127.0.0.1:5,127.0.0.1:6"
+    assert told["offsets.topic.replication.factor"] == "3"
+    assert told["transaction.state.log.replication.factor"] == "3"
+    assert told["transaction.state.log.min.isr"] == "2"
