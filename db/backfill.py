@@ -7,7 +7,7 @@ the note of where to start is cleared only at the end (at-least-once; event ids 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -29,7 +29,12 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 
 def backfill(
-    connection: Connection, outlet: Outlet, slot: str, since: datetime, stop: threading.Event
+    connection: Connection,
+    outlet: Outlet,
+    slot: str,
+    since: datetime,
+    stop: threading.Event,
+    event_types: Sequence[str] = EVENT_TYPES,
 ) -> int | None:
     """Publishes the pending rows that no worker has seen, created since `since`.
 
@@ -39,6 +44,7 @@ def backfill(
         slot: whose note is cleared when all are durable.
         since: created_at of the oldest row to look at.
         stop: set = give up; the note stays.
+        event_types: which events the slot's reader publishes.
 
     Returns:
         How many rows were published; None when it was stopped before the end.
@@ -47,7 +53,7 @@ def backfill(
         SendFailed, psycopg.Error: nothing is cleared; start again.
     """
     published = 0
-    for page in _pages(connection, since):
+    for page in _pages(connection, since, event_types):
         for record in page:
             while not outlet.send(record, _nothing):
                 outlet.pump(0.1)
@@ -63,13 +69,15 @@ def backfill(
     return published
 
 
-def _pages(connection: Connection, since: datetime) -> Iterator[list[EventRecord]]:
+def _pages(
+    connection: Connection, since: datetime, event_types: Sequence[str]
+) -> Iterator[list[EventRecord]]:
     last: tuple[datetime, UUID] = (since, _BEFORE_ALL)
     while True:
         cursor = connection.execute(
             load("relay_backfill_page"),
             {
-                "event_types": list(EVENT_TYPES),
+                "event_types": list(event_types),
                 "since": since,
                 "after_created_at": last[0],
                 "after_id": last[1],

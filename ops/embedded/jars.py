@@ -1,4 +1,4 @@
-"""Kafka's jars, fetched once by jgo and remembered, so that later starts need neither jgo nor a network."""
+"""Jars of Kafka, Kafka Connect and Debezium, fetched once by jgo and remembered; then no network needed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from ops.errors import CannotRunHere
 
 KAFKA_VERSION = "4.1.1"
 KAFKA = f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}"
+CONNECT = f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}"
+"""Kafka's own tools, among which Kafka Connect is."""
+DEBEZIUM_VERSION = "3.6.1.Final"
+DEBEZIUM = f"io.debezium:debezium-connector-postgres:{DEBEZIUM_VERSION}"
 LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"
 _LOGGING_JAR = "log4j-slf4j-impl-"
 
@@ -23,7 +27,22 @@ def kafka_jars(folder: DataFolder) -> tuple[Path, ...]:
 
     Raises CannotRunHere when something has to be fetched and can't be.
     """
-    note = folder.cache / f"kafka-{KAFKA_VERSION}-jars.json"
+    return _remembered(folder, f"kafka-{KAFKA_VERSION}", KAFKA, bridge=True)
+
+
+def connect_jars(folder: DataFolder) -> tuple[Path, ...]:
+    """The class path of Kafka Connect; otherwise as `kafka_jars`."""
+    return _remembered(folder, f"connect-{KAFKA_VERSION}", CONNECT, bridge=True)
+
+
+def debezium_jars(folder: DataFolder) -> tuple[Path, ...]:
+    """What stands in the plugin folder of Debezium's connector; otherwise as `kafka_jars`."""
+    return _remembered(folder, f"debezium-{DEBEZIUM_VERSION}", DEBEZIUM, bridge=False)
+
+
+def _remembered(folder: DataFolder, name: str, coordinate: str, *, bridge: bool) -> tuple[Path, ...]:
+    """The jars of a coordinate, with the bridge to the log if asked for; `name`: of the note in the cache."""
+    note = folder.cache / f"{name}-jars.json"
     known = read_json(note).get("jars")
     if isinstance(known, list):
         jars = tuple(Path(str(jar)) for jar in known)
@@ -33,10 +52,11 @@ def kafka_jars(folder: DataFolder) -> tuple[Path, ...]:
     # dies with NoSuchMethodError; of the second only the bridge itself is wanted
     try:
         with _places(folder), _alone() as ours:
-            bridge = [_kept(jar, ours) for jar in _fetch(LOGGING) if jar.name.startswith(_LOGGING_JAR)]
-            jars = (*_fetch(KAFKA), *bridge)
+            logging = _fetch(LOGGING) if bridge else []
+            kept = [_kept(jar, ours) for jar in logging if jar.name.startswith(_LOGGING_JAR)]
+            jars = (*_fetch(coordinate), *kept)
     except OSError as error:
-        raise CannotRunHere(explain(KAFKA, error)) from error
+        raise CannotRunHere(explain(coordinate, error)) from error
     write_json(note, {"jars": [str(jar) for jar in jars]})
     return jars
 
@@ -90,7 +110,8 @@ def explain(coordinate: str, error: BaseException) -> str:
         return message + "The disk of the home folder is full: free some space and start again."
     return message + (
         "The first start needs a network to download Kafka (45 MB, kept in ~/.cache/jgo and ~/.m2); check it "
-        "and HTTPS_PROXY, or set KAFKA_BOOTSTRAP_SERVERS to a Kafka that runs already."
+        "and HTTPS_PROXY, or set KAFKA_BOOTSTRAP_SERVERS to a Kafka that runs already. Debezium and Kafka "
+        "Connect are needed only by `rajada up --with-debezium`."
     )
 
 

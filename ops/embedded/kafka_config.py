@@ -50,7 +50,7 @@ def properties(
         "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "log.dirs": _escaped(data),
+        "log.dirs": escaped(data),
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": str(replicas),
         "offsets.topic.num.partitions": "4",
@@ -80,7 +80,7 @@ def unusable(data: Path) -> str | None:
     return None
 
 
-def _escaped(path: Path) -> str:
+def escaped(path: Path) -> str:
     """A path as a value of a properties file: a backslash escapes, and what isn't ASCII is its UTF-16 code.
 
     Java reads such files as Latin-1, whatever its other files are in.

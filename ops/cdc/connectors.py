@@ -1,0 +1,252 @@
+"""Keeps Debezium's connectors as they must be: publication, slot, connector, and what a lost slot has missed.
+
+What makes it safe to be run again at any time, and the cure for a slot that is gone:
+- the position that Kafka has (Kafka Connect's offsets) is never behind what the slot has let go. Where it
+  is, the slot was made anew: everything in between is gone from the log of changes;
+- then, as with the relay (`db.relay`), it is noted before the new slot is made that the table is to be read,
+  and the note goes only when every pending row is in Kafka;
+- the table is read before the connector starts, and the connector starts where the slot does: so the records
+  of a contact keep their order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Final, cast
+
+import psycopg
+import structlog
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from db.backfill import backfill
+from db.column_values import SESSION
+from db.outlet import Outlet
+from db.pool import conninfo_for
+from db.queries import load
+from db.relay import BACKFILL_MARGIN
+from db.replication import Connection, SlotStatus, drop, ensure_publication, ensure_slot, slot_status
+from kafka_access import kafka_client
+from ops.asking import asking
+from ops.cdc.files import Connector
+from ops.cdc.rest import Condition, Connect
+from settings import Settings
+from streams.unpublished import outcome_of_too_large
+
+log = structlog.get_logger(__name__)
+
+RUNNING_S: Final = 60.0
+"""How long a connector may take until it runs."""
+_STOPPED_S: Final = 30.0
+_HEARTBEATS_KEPT_MS: Final = 24 * 3600 * 1000
+_TOPIC_S: Final = 30.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What came of registering a connector."""
+
+    name: str
+    event_type: str
+    new_slot: bool = False
+    """A slot was made: at first, or since the old one was of no more use."""
+    backfilled: int = 0
+    """Rows that were read from the table and published."""
+    changed: bool = False
+    """The connector was made, or its configuration changed."""
+    state: str = "ABSENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A connector as it is."""
+
+    name: str
+    event_type: str
+    condition: Condition
+    slot: SlotStatus | None
+    position: int | None
+    """The WAL position up to which Kafka has everything."""
+    silent_s: float | None
+    """Seconds since its last sign of life; None = none is expected."""
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it and what to do, in words; empty: it is well."""
+        return trouble_of(self)
+
+
+def is_gap(slot: SlotStatus | None, position: int | None) -> bool:
+    """Whether the log of changes misses something between what Kafka has and what the slot gives (pure)."""
+    if slot is None or slot.lost:
+        return True
+    confirmed = slot.confirmed_flush_lsn
+    return position is not None and confirmed is not None and position < confirmed
+
+
+AGAIN: Final = (
+    "`rajada connector register` makes a new slot, reads from the table what was missed, and starts it again"
+)
+
+
+def trouble_of(seen: Seen) -> str:
+    """See `Seen.trouble` (pure)."""
+    if seen.condition.state == "ABSENT":
+        return "it is not registered: run `rajada connector register`"
+    if seen.slot is None:
+        return f"its slot is gone: {AGAIN}"
+    if seen.slot.lost:
+        return f"its slot is lost (max_slot_wal_keep_size): {AGAIN}"
+    if is_gap(seen.slot, seen.position):
+        return f"its slot was made anew, events in between are not in it: {AGAIN}"
+    if seen.condition.state == "FAILED":
+        why = seen.condition.reason
+        if "RecordTooLarge" in why:
+            return f'{why}. docs/cdc.md, "A record that is too large", tells the way past it'
+        return f"{why}. When that is mended, `rajada connector register` starts it again"
+    if seen.condition.state in ("PAUSED", "STOPPED"):
+        return f"somebody has {seen.condition.state.lower()} it: `rajada connector register` lets it run"
+    if not seen.condition.running:
+        return f"it is {seen.condition.state.lower()}: does a worker of Kafka Connect live?"
+    return ""
+
+
+class Connectors:
+    """The connectors of one installation; a context that holds its connections."""
+
+    def __init__(self, wanted: Sequence[Connector], connect: Connect, database_url: str) -> None:
+        self._wanted = wanted
+        self._connect = connect
+        self._url = database_url
+
+    def status(self) -> list[Seen]:
+        """How each fares. Raises ConnectAway, OpsError."""
+        with asking(self._url), self._database() as database:
+            silent = {str(slot): float(silent_s) for slot, _, silent_s, _ in _heartbeats(database)}
+            return [self._seen(database, one, silent.get(one.name)) for one in self._wanted]
+
+    def register(
+        self, bootstrap: str, settings: Settings, stop: threading.Event, say: Say = log.info
+    ) -> list[Registered]:
+        """Makes or mends each and waits until it runs; nothing is changed where all is well.
+
+        Args:
+            bootstrap: Kafka's host:port list.
+            settings: names of topics.
+            stop: set = give up; running it again goes on.
+            say: is told what takes its time.
+
+        Raises:
+            OpsError: Kafka Connect or Postgres is away or refuses, or a connector does not come to run.
+            KafkaNotReady: topics are missing, or Kafka is away.
+            ReplicationRefused: the server or our role is not set up for it.
+        """
+        obituary = partial(outcome_of_too_large, language=settings.language)
+        outlet = Outlet(bootstrap, settings, obituary=obituary)
+        try:
+            _ensure_heartbeat_topics(bootstrap, [one.heartbeat_topic for one in self._wanted], settings)
+            with asking(self._url), self._database() as database:
+                mended = [self._mend(database, outlet, one, stop, say) for one in self._wanted]
+        finally:
+            outlet.close()
+        if stop.is_set():
+            return mended
+        for one in mended:
+            self._connect.wait_for(one.name, "RUNNING", RUNNING_S)
+        return [replace(one, state="RUNNING") for one in mended]
+
+    def remove(self) -> list[str]:
+        """Removes each with its slot and publication; returns what was removed, in words."""
+        removed = []
+        with asking(self._url), self._database() as database:
+            for one in self._wanted:
+                if self._connect.condition(one.name).state != "ABSENT":
+                    # a name that comes back must not begin at a position of its former life
+                    self._stop_and_forget(one.name)
+                    self._connect.remove(one.name)
+                    removed.append(f"connector {one.name}")
+                removed += drop(database, publication=one.name, slot=one.name)
+                database.execute(load("heartbeat_forget"), {"slot": one.name})
+        return removed
+
+    def _database(self) -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(conninfo_for(self._url, "connectors", SESSION), autocommit=True)
+
+    def _seen(self, database: Connection, one: Connector, silent_s: float | None) -> Seen:
+        # the slot first: what Kafka has only grows meanwhile
+        slot = slot_status(database, one.name)
+        condition = self._connect.condition(one.name)
+        return Seen(one.name, one.event_type, condition, slot, self._connect.position(one.name), silent_s)
+
+    def _mend(
+        self, database: Connection, outlet: Outlet, one: Connector, stop: threading.Event, say: Say
+    ) -> Registered:
+        ensure_publication(database, one.name, [one.event_type])
+        beat = {"slot": one.name, "every_ms": int(one.config["heartbeat.interval.ms"])}
+        database.execute(load("heartbeat_expect"), beat)
+        slot = slot_status(database, one.name)
+        condition, position = self._connect.condition(one.name), self._connect.position(one.name)
+        state = database.execute(load("relay_state"), {"slot": one.name}).fetchone()
+        gap = is_gap(slot, position)
+        if gap or state is None:
+            # noted before the slot is made: a crash in between must not forget it
+            note = {"slot": one.name, "margin": BACKFILL_MARGIN}
+            state = database.execute(load("relay_note_gap"), note).fetchone()
+        if gap:
+            say(f"{one.name}: a new slot is made")
+            if condition.state != "ABSENT":
+                self._stop_and_forget(one.name)
+            if slot is not None:
+                drop(database, slot=one.name)
+        made = ensure_slot(database, one.name)
+        since = cast("datetime | None", state[0]) if state is not None else None
+        rows: int | None = 0
+        if since is not None:
+            rows = backfill(database, outlet, one.name, since, stop, [one.event_type])
+            say(f"{one.name}: {rows or 0} rows were read from the table")
+        if rows is None:
+            return Registered(one.name, one.event_type, made)
+        changed = self._run(one, condition)
+        return Registered(one.name, one.event_type, made, rows, changed)
+
+    def _run(self, one: Connector, before: Condition) -> bool:
+        """Has the connector run as its file says; returns whether it was made or changed."""
+        known = self._connect.config(one.name)
+        changed = known is None or {**known, "name": ""} != {**one.config, "name": ""}
+        if changed:
+            self._connect.put(one.name, one.config)
+        now = self._connect.condition(one.name).state
+        if now in ("STOPPED", "PAUSED"):
+            self._connect.resume(one.name)
+        elif now == "FAILED" and before.state == "FAILED":
+            self._connect.restart_failed(one.name)
+        return changed
+
+    def _stop_and_forget(self, name: str) -> None:
+        self._connect.stop(name)
+        self._connect.wait_for(name, "STOPPED", _STOPPED_S)
+        self._connect.forget_position(name)
+
+
+def _heartbeats(database: Connection) -> list[tuple[object, object, float, float]]:
+    rows = database.execute(load("heartbeats")).fetchall()
+    return cast("list[tuple[object, object, float, float]]", rows)
+
+
+def _ensure_heartbeat_topics(bootstrap: str, names: Sequence[str], settings: Settings) -> None:
+    """Kafka Connect would make them only with settings that would also make our own topics, wrongly."""
+    admin = AdminClient({**kafka_client(bootstrap), "log_level": 2})
+    config = {"retention.ms": str(_HEARTBEATS_KEPT_MS), "min.insync.replicas": str(settings.least_in_sync)}
+    wanted = [NewTopic(name, 1, settings.replication_factor, config=config) for name in names]
+    for future in admin.create_topics(wanted).values():
+        try:
+            future.result(_TOPIC_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
