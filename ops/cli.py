@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -26,6 +27,7 @@ from ops.commands import (
     reconcile,
     replay,
     stack,
+    schemas,
     sweep,
     tokens,
     web,
@@ -35,6 +37,9 @@ from ops.commands import (
 from ops.errors import exit_code_of
 
 app = typer.Typer(
+if TYPE_CHECKING:
+    from schemas.framing import Ids
+
     name="rajada",
     help="Turns bursts of customer messages into one job each: Postgres event log, Kafka, and back.",
     no_args_is_help=True,
@@ -43,6 +48,23 @@ app = typer.Typer(
 )
 
 _STACK = "The whole stack"
+
+@app.callback()
+def _begin() -> None:
+    """Turns bursts of customer messages into one job each: Postgres event log, Kafka, and back."""
+    from schemas.framing import ask
+
+    ask(_registry)
+
+
+def _registry() -> Ids | None:
+    """The schema registry that the settings name, asked for with the first record."""
+    from schemas.registry import registry_of
+    from settings import get_settings
+
+    return registry_of(get_settings())
+
+
 _PARTS = "Its parts, one at a time"
 _TOOLS = "Tools"
 
@@ -68,6 +90,7 @@ app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
+app.add_typer(schemas.app, name="schemas", rich_help_panel=_TOOLS)
 app.add_typer(alerts.app, name="alerts", rich_help_panel=_TOOLS)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_TOOLS)
 app.add_typer(group_links.app, name="group-links", rich_help_panel=_TOOLS)

@@ -42,6 +42,8 @@ COMMANDS: Final[Mapping[str, tuple[int, ...]]] = {
     "migrate": _SERVERS,
     "topics ensure": _SERVERS,
     "topics check": _SERVERS,
+    "schemas register": (*_ALL, 7, 10),
+    "schemas check": (*_ALL, 7, 10),
     "engine": _ALL,
     "doctor": (*_ALL, 4, 10),
     "why": _SERVERS,

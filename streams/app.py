@@ -19,6 +19,7 @@ from db.leases import new_holder
 from db.pool import async_pool
 from kafka_access import kafka_security
 from logs import configure_logging, logging_config
+from schemas.codec import settle
 from settings import Settings
 from streams import coexistence, topics
 from streams.agenda import Clocks
@@ -74,7 +75,8 @@ def build_app(settings: Settings) -> faust.App:
 
     Waits while another system works on our events or jobs (`streams.coexistence`).
 
-    Raises MissingServer when no Kafka or Postgres is named, NotPrepared when the database isn't migrated.
+    Raises MissingServer when no Kafka or Postgres is named, NotPrepared when the database isn't migrated,
+    RegistryAway or NotRegistered when a schema registry is named that doesn't tell the ids of our schemas.
     """
     configure_logging(settings)
     gc.set_threshold(*GC_THRESHOLDS)
@@ -84,6 +86,7 @@ def build_app(settings: Settings) -> faust.App:
     app = faust.App(
         settings.topic(topics.APP_ID),
         broker=f"batched://{bootstrap}",
+    settle()
         broker_credentials=credentials(kafka_security(settings, bootstrap)),
         store="batchmem://",
         Table=Table,

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from schemas import framing
+from schemas.registry import registry_of
 from settings import RajadaError, Settings, get_settings
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ def built(build: Callable[[Settings], faust.App]) -> faust.App:
     With RAJADA_DEBUG set, and for everybody else, the error is raised as it is.
     """
     try:
-        return build(get_settings())
+        settings = get_settings()
+        framing.ask(lambda: registry_of(settings))
+        return build(settings)
     except RajadaError as error:
         if COMMAND_LINE not in sys.modules or os.environ.get("RAJADA_DEBUG"):
             raise

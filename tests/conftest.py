@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.servers import kafka_server, postgres_server
 
 if TYPE_CHECKING:
+    from ops.embedded.registry import EmbeddedRegistry
     from ops.engine.serving import EngineBeside
     from ops.whatsapp.serving import WhatsAppBeside
 
@@ -39,6 +40,21 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _folder(factory: pytest.TempPathFactory, name: str) -> Path:
     return factory.mktemp(name) / "data"
+
+
+@pytest.fixture(scope="session")
+def registry_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedRegistry]:
+    """A real schema registry; tests that stop it start it again, and nobody relies on another's schemas."""
+    from ops.embedded.registry import EmbeddedRegistry
+
+    with EmbeddedRegistry(_folder(tmp_path_factory, "registry")) as server:
+        yield server
+
+
+@pytest.fixture
+def registry_url(registry_server: EmbeddedRegistry) -> str:
+    """What SCHEMA_REGISTRY_URL takes, of a registry that answers."""
+    return registry_server.start().url
 
 
 @pytest.fixture

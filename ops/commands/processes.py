@@ -24,7 +24,7 @@ def relay() -> None:
     from ops.endpoints import bootstrap_of, database_of
     from streams.unpublished import outcome_of_too_large
 
-    settings = _begin()
+    settings = _begin_with_records()
     run_relay(
         database_of(settings),
         bootstrap_of(settings),
@@ -39,7 +39,7 @@ def delays() -> None:
     from ops.endpoints import bootstrap_of
     from streams.delays.process import run_delays
 
-    settings = _begin()
+    settings = _begin_with_records()
     run_delays(bootstrap_of(settings), settings, _stopped_by_signals())
 
 
@@ -48,7 +48,7 @@ def sink() -> None:
     from ops.endpoints import bootstrap_of, database_of
     from sinks.outcomes import run_sink
 
-    settings = _begin()
+    settings = _begin_with_records()
     run_sink(database_of(settings), bootstrap_of(settings), settings, _stopped_by_signals())
 
 
@@ -131,6 +131,15 @@ def _begin() -> Settings:
 
     settings = get_settings()
     configure_logging(settings)
+    return settings
+
+
+def _begin_with_records() -> Settings:
+    """As `_begin`, of a process that writes records: it knows their schemas' ids, or it doesn't start."""
+    from schemas.codec import settle
+
+    settings = _begin()
+    settle()
     return settings
 
 

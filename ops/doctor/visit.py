@@ -18,6 +18,7 @@ from ops.doctor.postgres import connect as connect_postgres
 from ops.doctor.postgres import is_prepared, postgres_checks
 from ops.doctor.reconciler import NAMES as RECONCILER
 from ops.doctor.reconciler import reconciler_checks
+from ops.doctor.registry import registry_findings
 from ops.doctor.replication import replication_checks
 from ops.endpoints import bootstrap_of, database_of
 from ops.errors import OpsError
@@ -48,7 +49,7 @@ START_POSTGRES: Final = "start it, or correct DATABASE_URL"
 def visit(settings: Settings) -> list[Finding]:
     """Look at everything; takes about ten seconds at most for each server that is away. Changes nothing."""
     kafka, bootstrap, why_not = _kafka(settings)
-    findings = machine_findings(settings) + engine_findings(settings) + kafka
+    findings = machine_findings(settings) + registry_findings(settings) + engine_findings(settings) + kafka
     try:
         url = database_of(settings)
         connection = connect_postgres(url)
