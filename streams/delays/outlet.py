@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,6 +19,8 @@ TRANSACTION_S: Final = 5.0
 INIT_S: Final = 10.0
 END_S: Final = 5.0
 """How long each step of a transaction's end is asked for, before the session is given up."""
+HANGS_S: Final = 2 * END_S
+"""Past which a call that was given END_S is taken for one that never returns."""
 _REFUSALS: Final = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -68,9 +71,9 @@ class TransactionalOutlet:
             self._producer.begin_transaction()
             for n, send in enumerate(sends):
                 self._produce(n, send, now_ms)
-            self._producer.send_offsets_to_transaction(
-                [TopicPartition(*place, offset) for place, offset in offsets.items()], group, END_S
-            )
+            passed = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+            # Given a time or not, it waits for ever when the group's coordinator goes (librdkafka 5456).
+            within(HANGS_S, partial(self._producer.send_offsets_to_transaction, passed, group, END_S))
             self._until_ended(self._producer.commit_transaction)
         except BufferError as error:
             self._undo("the producer's queue is full", error)
@@ -126,3 +129,27 @@ class TransactionalOutlet:
                     raise
             else:
                 return
+
+
+def within(seconds: float, call: Callable[[], None]) -> None:
+    """Make a call that may never return; raises what it raises, SessionOver when it takes longer.
+
+    Then its thread stays behind with all that it holds, until the process ends: nothing can end it sooner.
+    """
+    ended: list[Exception | None] = []
+
+    def run() -> None:
+        try:
+            call()
+        except Exception as error:  # raised again where it was called from
+            ended.append(error)
+        else:
+            ended.append(None)
+
+    hand = threading.Thread(target=run, name="delays-offsets", daemon=True)
+    hand.start()
+    hand.join(seconds)
+    if not ended:
+        raise SessionOver(f"Kafka's client did not return within {seconds:.0f} s: a new one takes its place")
+    if ended[0] is not None:
+        raise ended[0]

@@ -1,0 +1,176 @@
+"""A cluster of three brokers under load: a source partition's leader, then the controller die by kill -9.
+
+Nothing is lost, no event comes into two jobs, the agent engine is called once a job; and the longest gap
+between two jobs is within the session timeout and three seconds.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import psycopg
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from ops.clinic import Clinic, Connection, Message, Patient
+from ops.embedded.kafka_cluster import KafkaCluster
+from ops.engine.scenario import Scenario
+from ops.engine.serving import EngineBeside
+from schemas.topic_names import SOURCE
+from tests.e2e.processes import Processes
+from tests.e2e.waiting import until, value
+
+pytestmark = [pytest.mark.long, pytest.mark.alone]
+
+EVENTS = 3_600
+CONTACTS = 400
+PER_STATEMENT = 4
+RATE = 200
+"""Events a second: there is work under way whenever a broker dies."""
+SESSION_S = 10.0
+"""A record has 0.8 of it to be durable: more than the cluster needs to notice a dead broker (3 s)."""
+WINDOW_MS = 300
+LONGEST_PAUSE_S = SESSION_S + 3.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    with KafkaCluster(tmp_path_factory.mktemp("cluster") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def running(
+    cluster: KafkaCluster, tmp_path: Path, database: str, prefix: str, engine: EngineBeside
+) -> Iterator[Processes]:
+    made = Processes(
+        tmp_path,
+        cluster.bootstrap,
+        database,
+        prefix,
+        AGENT_ENGINE_URL=engine.url,
+        RAJADA_REPLICATION_FACTOR="3",
+        RAJADA_PARTITIONS="6",
+        RAJADA_SESSION_TIMEOUT_S=str(SESSION_S),
+        RAJADA_PERSON_SPACING_MS="0",
+    )
+    yield made
+    made.stop()
+
+
+def leader_of(cluster: KafkaCluster, topic: str) -> int:
+    """The broker that leads the first partition."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    leader: int = admin.list_topics(topic, timeout=10).topics[topic].partitions[0].leader
+    return leader
+
+
+def supervise(running: Processes, stop: threading.Event) -> None:
+    """Restart what dies, as `rajada up` does."""
+    while not stop.wait(0.5):
+        running.ensure_alive()
+
+
+def feed(database: str, clinic: Clinic, patients: list[Patient], stop: threading.Event) -> None:
+    order = random.Random(11)
+    began = time.monotonic()
+    with psycopg.connect(database, autocommit=True) as connection:
+        for number in range(EVENTS // PER_STATEMENT):
+            if stop.is_set():
+                return
+            patient = patients[order.randrange(CONTACTS)]
+            clinic.write(connection, [Message(patient)] * PER_STATEMENT)
+            ahead = began + number * PER_STATEMENT / RATE - time.monotonic()
+            if ahead > 0:
+                time.sleep(ahead)
+
+
+def gaps(engine: EngineBeside) -> list[tuple[float, float]]:
+    """How long nothing was called, and since when (Unix seconds)."""
+    called = sorted(one.at_ms / 1000 for one in engine.requests())
+    return [(later - earlier, earlier) for earlier, later in pairwise(called)]
+
+
+def tell_pauses(engine: EngineBeside, died: list[tuple[str, float]]) -> None:
+    """Print the longest gaps, and when they were, for `pytest -s`."""
+    for gap, since in sorted(gaps(engine), reverse=True)[:3]:
+        after = ", ".join(f"{since - at:+.1f} s after the {what}" for what, at in died)
+        print(f"nothing was called for {gap:.2f} s, from {after}")
+
+
+def test_a_leader_and_the_controller_die_and_nothing_is_lost_doubled_or_late(
+    cluster: KafkaCluster,
+    running: Processes,
+    connection: Connection,
+    database: str,
+    prefix: str,
+    engine: EngineBeside,
+) -> None:
+    running.start("relay", "worker", "sink", "delays")
+    clinic = Clinic.found(connection, debounce_ms=WINDOW_MS)
+    patients = clinic.register(connection, [f"p{number}" for number in range(CONTACTS)])
+    stop = threading.Event()
+    feeder = threading.Thread(target=feed, args=(database, clinic, patients, stop))
+    supervisor = threading.Thread(target=supervise, args=(running, stop))
+    feeder.start()
+    supervisor.start()
+    died: list[tuple[str, float]] = []
+    try:
+        time.sleep(3)
+        leader = cluster.node(leader_of(cluster, f"{prefix}{SOURCE}"))
+        died.append((f"leader, node {leader.number}", time.time()))
+        leader.kill()
+        time.sleep(5)
+        leader.start()
+        time.sleep(3)
+        controller = cluster.controller()
+        died.append((f"controller, node {controller.number}", time.time()))
+        controller.kill()
+        feeder.join()
+        controller.start()
+    finally:
+        stop.set()
+        feeder.join()
+        supervisor.join()
+
+    open_jobs = "SELECT count(*) FROM job_queue WHERE status NOT IN ('done', 'failed', 'dead')"
+
+    def settled() -> bool:
+        running.ensure_alive()
+        done = value(connection, "SELECT count(*) FROM event_log WHERE status = 'done'") == EVENTS
+        return done and value(connection, open_jobs) == 0
+
+    until(settled, seconds=40, every=0.25)
+    time.sleep(1)  # a second effect would come late
+    tell_pauses(engine, died)
+    told = dict(connection.execute("SELECT outcome, count(*) FROM event_log GROUP BY outcome").fetchall())
+    assert set(told) <= {"job", "superseded_by_newer_inbound"} and sum(told.values()) == EVENTS
+    # a job that another one took in before it ran has no call of its own: the other answers for both
+    in_called = connection.execute(
+        """
+        SELECT count(*), count(DISTINCT e)
+        FROM job_queue, jsonb_array_elements_text(payload->'event_ids') e WHERE id::text = ANY (%s)
+        """,
+        [list(engine.effects())],
+    ).fetchone()
+    assert in_called == (told["job"], told["job"]), (
+        "an event with a job is in one that was called, and no other"
+    )
+    calls = Counter((one.job_id, one.attempt) for one in engine.requests())
+    assert set(calls.values()) == {1}, "no attempt was called twice"
+    assert set(engine.effects().values()) == {1}, "no effect twice"
+    assert set(dict(connection.execute("SELECT status, count(*) FROM job_queue GROUP BY 1").fetchall())) == {
+        "done"
+    }
+    pause = max(gap for gap, _ in gaps(engine))
+    engine.treat(Scenario(mode="rate", retry_after="1", times=1), patients[0].contact_id)
+    (again,) = clinic.write(connection, [Message(patients[0])])
+    through = "SELECT status = 'done' AND attempts = 2 FROM job_queue WHERE source_event_id = %s"
+    until(lambda: value(connection, through, again.event_id), 30)  # the delays have survived it, too
+    assert pause <= LONGEST_PAUSE_S, f"nothing was called for {pause:.1f} s"
