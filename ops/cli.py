@@ -14,6 +14,7 @@ import typer
 
 from ops.commands import (
     alerts,
+    connector,
     demo,
     dlq,
     doctor,
@@ -89,6 +90,7 @@ app.command("reconcile", rich_help_panel=_TOOLS)(reconcile.reconcile)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
+app.add_typer(connector.app, name="connector", rich_help_panel=_PARTS)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
 app.add_typer(schemas.app, name="schemas", rich_help_panel=_TOOLS)
 app.add_typer(alerts.app, name="alerts", rich_help_panel=_TOOLS)

@@ -24,6 +24,12 @@ STAND_IN_NUMBER: Final = "1055"
 STAND_IN_TOKEN: Final = "stand-in"
 """With which number the stand-in WhatsApp is spoken to."""
 
+CONNECT: Final = "connect"
+"""The unit of Kafka Connect under `rajada up --with-debezium`."""
+
+CONNECT_URL: Final = "http://localhost:8083"
+"""Where Kafka Connect is looked for by itself."""
+
 WEB_PORT: Final = 8088
 """Where `rajada web` listens by itself, unless RAJADA_WEB_PORT says another."""
 
@@ -60,6 +66,15 @@ def stand_in_of(settings: Settings) -> str | None:
     run = running(settings)
     units = run.units if run is not None else ()
     return next((unit.listens for unit in units if unit.name == STAND_IN and unit.listens), None)
+
+
+def connect_of(settings: Settings) -> str:
+    """Where Kafka Connect's REST interface is: as the settings say, else the one of the data folder."""
+    if settings.connect_url:
+        return settings.connect_url
+    run = running(settings)
+    units = run.units if run is not None else ()
+    return next((unit.listens for unit in units if unit.name == CONNECT and unit.listens), CONNECT_URL)
 
 
 def web_of(settings: Settings) -> str:

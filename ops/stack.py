@@ -6,6 +6,9 @@ import os
 import sys
 
 import status
+from ops.cdc.connectors import register_in_place_of_relay
+from ops.cdc.files import worker_environment
+from ops.embedded.connect import EmbeddedConnect
 from ops.embedded.folder import DataFolder
 from ops.embedded.kafka import EmbeddedKafka
 from ops.embedded.ports import HOST, ports_for
@@ -60,7 +63,11 @@ class Stack:
         if with_whatsapp:
             self.units.append(self._whatsapp())
         if not servers_only:
-            self.units += self._processes()
+            processes = self._processes()
+            if settings.publisher == "debezium":
+                # in the relay's place
+                processes = [*self._debezium(), *(one for one in processes if one.name != "relay")]
+            self.units += processes
         if self._kafka is not None:
             self.units.append(self._training(self._kafka))
 
@@ -91,6 +98,23 @@ class Stack:
             return ServerUnit(self._postgres)
         url = self.database_url
         return Step("postgres", lambda: check_postgres(url), listens=lambda: shown(url))
+
+    def _debezium(self) -> list[Unit]:
+        """Kafka Connect on our Java, and its connectors; in place of the relay."""
+        settings = self._settings
+        connect = EmbeddedConnect(
+            self._folder,
+            lambda: worker_environment(settings, self.kafka, self.database_url),
+            java=settings.java,
+            heap_mb=settings.connect_heap_mb,
+        )
+        unit = ServerUnit(connect)
+        unit.after = ("kafka", "migrations", "topics")
+
+        def register() -> str:
+            return register_in_place_of_relay(settings, connect.url, self.kafka, self.database_url)
+
+        return [unit, Step("connectors", register, after=(connect.name,))]
 
     def _training(self, kafka: EmbeddedKafka) -> Unit:
         """Once everything else is up: make Kafka's next start quicker."""

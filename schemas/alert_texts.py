@@ -175,6 +175,11 @@ def slot_lagging(slot: str, retained_mb: int, language: Language = DEFAULT) -> A
     return _alert("slot_lagging", language, [Fact("slot", slot), Fact("megabytes", retained_mb)], None)
 
 
+def publisher_silent(slot: str, minutes: int, language: Language = DEFAULT) -> Alert:
+    """A connector of Debezium gives no sign of life: new events are not published by CDC."""
+    return _alert("publisher_silent", language, [Fact("slot", slot), Fact("minutes", minutes)], None)
+
+
 def publisher_gap(slot: str, since: str, language: Language = DEFAULT) -> Alert:
     """Changes were lost between two slots; the publisher fills the gap from the table since that time."""
     return _alert("publisher_gap", language, [Fact("slot", slot), Fact("since", since)], None)

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import structlog
 
 from db.graves import graves
+from db.heartbeats import heartbeats
 from db.publisher import EVENT_TYPES
 from db.queries import load
 from schemas import alert_texts
@@ -49,6 +50,7 @@ class Watch(Protocol):
 def watches(bootstrap: str, settings: Settings) -> list[Watch]:
     """All of them."""
     found: list[Watch] = [Slots(settings), Gaps(settings.language), Drains(settings.language)]
+    found.append(Heartbeats(settings.language))
     if settings.jobs_run_by == "lanes" and not settings.jobs_paused:
         found.append(Lanes(settings.language))
     return [*found, DeadLetters(bootstrap, settings)]
@@ -112,6 +114,28 @@ class Gaps:
             )
             for slot, made, since in found
         ]
+
+
+class Heartbeats:
+    """Has each of Debezium's connectors its slot still, and signs of life? One that failed gives none."""
+
+    name = "publisher"
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+
+    def look(self, database: Database) -> list[TroubleRow]:
+        """Connectors without a slot, and silent ones."""
+        seen = []
+        for one in heartbeats(database):
+            if not one.has_slot:
+                alert = alert_texts.slot_lost(one.slot, self._language)
+            elif one.silent:
+                alert = alert_texts.publisher_silent(one.slot, int(one.silent_s / 60), self._language)
+            else:
+                continue
+            seen.append(condition(self.name, one.slot, alert))
+        return seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from db.backfill import backfill
 from db.column_values import SESSION
+from db.heartbeats import Heartbeat, heartbeats
 from db.outlet import Outlet
 from db.pool import conninfo_for
 from db.queries import load
 from db.relay import BACKFILL_MARGIN
-from db.replication import Connection, SlotStatus, drop, ensure_publication, ensure_slot, slot_status
+from db.replication import Connection, drop, ensure_publication, ensure_slot, slot_status
 from kafka_access import kafka_client
 from ops.asking import asking
-from ops.cdc.files import Connector
+from ops.cdc.condition import Seen, is_gap
+from ops.cdc.files import Connector, connectors
 from ops.cdc.rest import Condition, Connect
 from settings import Settings
 from streams.unpublished import outcome_of_too_large
@@ -63,60 +65,6 @@ class Registered:
     state: str = "ABSENT"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A connector as it is."""
-
-    name: str
-    event_type: str
-    condition: Condition
-    slot: SlotStatus | None
-    position: int | None
-    """The WAL position up to which Kafka has everything."""
-    silent_s: float | None
-    """Seconds since its last sign of life; None = none is expected."""
-
-    @property
-    def trouble(self) -> str:
-        """What is wrong with it and what to do, in words; empty: it is well."""
-        return trouble_of(self)
-
-
-def is_gap(slot: SlotStatus | None, position: int | None) -> bool:
-    """Whether the log of changes misses something between what Kafka has and what the slot gives (pure)."""
-    if slot is None or slot.lost:
-        return True
-    confirmed = slot.confirmed_flush_lsn
-    return position is not None and confirmed is not None and position < confirmed
-
-
-AGAIN: Final = (
-    "`rajada connector register` makes a new slot, reads from the table what was missed, and starts it again"
-)
-
-
-def trouble_of(seen: Seen) -> str:
-    """See `Seen.trouble` (pure)."""
-    if seen.condition.state == "ABSENT":
-        return "it is not registered: run `rajada connector register`"
-    if seen.slot is None:
-        return f"its slot is gone: {AGAIN}"
-    if seen.slot.lost:
-        return f"its slot is lost (max_slot_wal_keep_size): {AGAIN}"
-    if is_gap(seen.slot, seen.position):
-        return f"its slot was made anew, events in between are not in it: {AGAIN}"
-    if seen.condition.state == "FAILED":
-        why = seen.condition.reason
-        if "RecordTooLarge" in why:
-            return f'{why}. docs/cdc.md, "A record that is too large", tells the way past it'
-        return f"{why}. When that is mended, `rajada connector register` starts it again"
-    if seen.condition.state in ("PAUSED", "STOPPED"):
-        return f"somebody has {seen.condition.state.lower()} it: `rajada connector register` lets it run"
-    if not seen.condition.running:
-        return f"it is {seen.condition.state.lower()}: does a worker of Kafka Connect live?"
-    return ""
-
-
 class Connectors:
     """The connectors of one installation; a context that holds its connections."""
 
@@ -128,25 +76,26 @@ class Connectors:
     def status(self) -> list[Seen]:
         """How each fares. Raises ConnectAway, OpsError."""
         with asking(self._url), self._database() as database:
-            silent = {str(slot): float(silent_s) for slot, _, silent_s, _ in _heartbeats(database)}
-            return [self._seen(database, one, silent.get(one.name)) for one in self._wanted]
+            beats = {beat.slot: beat for beat in heartbeats(database)}
+            return [self._seen(database, one, beats.get(one.name)) for one in self._wanted]
 
     def register(
-        self, bootstrap: str, settings: Settings, stop: threading.Event, say: Say = log.info
+        self, bootstrap: str, settings: Settings, say: Say = log.info, stop: threading.Event | None = None
     ) -> list[Registered]:
         """Makes or mends each and waits until it runs; nothing is changed where all is well.
 
         Args:
             bootstrap: Kafka's host:port list.
             settings: names of topics.
-            stop: set = give up; running it again goes on.
             say: is told what takes its time.
+            stop: set = give up a back-fill; running it again goes on.
 
         Raises:
             OpsError: Kafka Connect or Postgres is away or refuses, or a connector does not come to run.
             KafkaNotReady: topics are missing, or Kafka is away.
             ReplicationRefused: the server or our role is not set up for it.
         """
+        stop = stop or threading.Event()
         obituary = partial(outcome_of_too_large, language=settings.language)
         outlet = Outlet(bootstrap, settings, obituary=obituary)
         try:
@@ -161,12 +110,15 @@ class Connectors:
             self._connect.wait_for(one.name, "RUNNING", RUNNING_S)
         return [replace(one, state="RUNNING") for one in mended]
 
-    def remove(self) -> list[str]:
-        """Removes each with its slot and publication; returns what was removed, in words."""
+    def remove(self, *, without_connect: bool = False) -> list[str]:
+        """Removes each with its slot and publication; returns what was removed, in words.
+
+        `without_connect`: only what is in Postgres, since Kafka Connect is gone.
+        """
         removed = []
         with asking(self._url), self._database() as database:
             for one in self._wanted:
-                if self._connect.condition(one.name).state != "ABSENT":
+                if not without_connect and self._connect.condition(one.name).state != "ABSENT":
                     # a name that comes back must not begin at a position of its former life
                     self._stop_and_forget(one.name)
                     self._connect.remove(one.name)
@@ -178,11 +130,12 @@ class Connectors:
     def _database(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(conninfo_for(self._url, "connectors", SESSION), autocommit=True)
 
-    def _seen(self, database: Connection, one: Connector, silent_s: float | None) -> Seen:
+    def _seen(self, database: Connection, one: Connector, beat: Heartbeat | None) -> Seen:
         # the slot first: what Kafka has only grows meanwhile
         slot = slot_status(database, one.name)
-        condition = self._connect.condition(one.name)
-        return Seen(one.name, one.event_type, condition, slot, self._connect.position(one.name), silent_s)
+        condition, position = self._connect.condition(one.name), self._connect.position(one.name)
+        silent_s, every_s = (beat.silent_s, beat.every_s) if beat is not None else (None, 0.0)
+        return Seen(one.name, one.event_type, condition, slot, position, silent_s, every_s)
 
     def _mend(
         self, database: Connection, outlet: Outlet, one: Connector, stop: threading.Event, say: Say
@@ -234,11 +187,6 @@ class Connectors:
         self._connect.forget_position(name)
 
 
-def _heartbeats(database: Connection) -> list[tuple[object, object, float, float]]:
-    rows = database.execute(load("heartbeats")).fetchall()
-    return cast("list[tuple[object, object, float, float]]", rows)
-
-
 def _ensure_heartbeat_topics(bootstrap: str, names: Sequence[str], settings: Settings) -> None:
     """Kafka Connect would make them only with settings that would also make our own topics, wrongly."""
     admin = AdminClient({**kafka_client(bootstrap), "log_level": 2})
@@ -250,3 +198,21 @@ def _ensure_heartbeat_topics(bootstrap: str, names: Sequence[str], settings: Set
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
+
+
+def register_in_place_of_relay(settings: Settings, url: str, bootstrap: str, database_url: str) -> str:
+    """Registers the connectors, then lets go of the relay's slot if nobody reads it; says what it did.
+
+    Everything that this slot still held is pending, and so was read from the table for the connectors' own.
+    Raises what `Connectors.register` raises.
+    """
+    with Connect(url) as connect:
+        done = Connectors(connectors(settings, database_url), connect, database_url).register(
+            bootstrap, settings
+        )
+    told = [f"{one.name} {one.state.lower()}" for one in done]
+    with asking(database_url), psycopg.connect(database_url, autocommit=True) as database:
+        relays = slot_status(database, settings.slot)
+        if relays is not None and not relays.active:
+            told += [f"dropped the {what} of the relay" for what in drop(database, slot=settings.slot)]
+    return ", ".join(told)

@@ -57,6 +57,19 @@ class Connect:
         # no proxy of the environment's: this is a neighbour
         self._client = httpx.Client(base_url=self.url, timeout=timeout_s, trust_env=False)
 
+    def wait_up(self, timeout_s: float) -> None:
+        """Until its workers take requests. Raises ConnectAway."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                self.names()
+            except (ConnectAway, ConnectRefused):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_S)
+            else:
+                return
+
     def names(self) -> list[str]:
         """Names of all connectors, in order."""
         return sorted(str(name) for name in _list(self._ask("GET", "/connectors")))

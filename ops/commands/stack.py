@@ -37,6 +37,9 @@ def up(
         bool,
         typer.Option("--with-whatsapp", help="Run the stand-in WhatsApp, too, and send group links to it."),
     ] = False,
+    with_debezium: Annotated[
+        bool, typer.Option("--with-debezium", help="Debezium on Kafka Connect in place of the relay.")
+    ] = False,
     timeout: Annotated[
         float, typer.Option(help="With --detach: seconds to wait for all to be ready.")
     ] = 180.0,
@@ -61,14 +64,16 @@ def up(
             "--servers-only": servers_only,
             "--with-engine": with_engine,
             "--with-whatsapp": with_whatsapp,
+            "--with-debezium": with_debezium,
         }
         options = [name for name, chosen in wanted.items() if chosen]
         start_detached(get_settings(), progress, options=options, timeout_s=timeout)
         return
     from ops.up import Up
 
+    settings = get_settings()
     Up(
-        get_settings(),
+        settings.model_copy(update={"publisher": "debezium"}) if with_debezium else settings,
         progress,
         servers_only=servers_only,
         with_engine=with_engine,

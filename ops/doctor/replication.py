@@ -11,6 +11,7 @@ from db.plan import TRIGGER
 from db.publisher import EVENT_TYPES
 from db.queries import load
 from db.replication import PLUGIN, TABLE, Connection, SlotStatus, slot_status
+from ops.doctor.connectors import connector_verdicts, debezium_publishes
 from ops.doctor.findings import Check, Verdict, fail, ok, warn
 from settings import Settings
 
@@ -58,6 +59,12 @@ def replication_checks(connection: Connection, settings: Settings) -> dict[str, 
     def slot() -> SlotStatus | None:
         return slot_status(connection, settings.slot)
 
+    if debezium_publishes(connection, settings):
+        return {
+            "wal_level": lambda: wal_level(server()),
+            "role": lambda: role(server(), has_slot=True),
+            "connectors": lambda: connector_verdicts(connection, settings),
+        }
     return {
         "wal_level": lambda: wal_level(server()),
         "role": lambda: role(server(), has_slot=slot() is not None),

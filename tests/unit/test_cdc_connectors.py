@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from db.replication import SlotStatus
-from ops.cdc.connectors import Seen, is_gap
+from ops.cdc.condition import Seen, is_gap
 from ops.cdc.rest import Condition
 
 SLOT = SlotStatus("pgoutput", "crm", True, "reserved", 1_000, 0, 0)
-WELL = Seen("one_dispatch", "ai_agent.dispatch_requested", Condition("RUNNING", "", 1), SLOT, 1_000, 1.0)
+WELL = Seen("one_dispatch", "ai_agent.dispatch_requested", Condition("RUNNING", "", 1), SLOT, 1_000, 1.0, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,13 @@ def test_a_gap_is_a_slot_that_begins_after_what_kafka_has(
         (replace(WELL, condition=Condition("STOPPED")), "stopped"),
         (replace(WELL, condition=Condition("RUNNING", "", 0)), "does a worker"),
         (replace(WELL, condition=Condition("UNASSIGNED", "", 1)), "does a worker"),
+        (replace(WELL, silent_s=61.0), "no sign of life for 61 s"),
+        (replace(WELL, silent_s=61.0, every_s=20.0), ""),
     ],
 )
 def test_what_is_wrong_is_told_with_what_to_do(seen: Seen, told: str) -> None:
+    trouble = seen.trouble
     if told:
-        assert told in seen.trouble
+        assert trouble is not None and told in f"{trouble.found}, {trouble.advice}"
     else:
-        assert seen.trouble == ""
+        assert trouble is None

@@ -53,6 +53,7 @@ def every(error: str | None, language: Language) -> dict[str, Alert]:
         "database_away": alert_texts.database_away(31, error, language),
         "slot_lost": alert_texts.slot_lost("rajada", language),
         "slot_lagging": alert_texts.slot_lagging("rajada", 4096, language),
+        "publisher_silent": alert_texts.publisher_silent("rajada_dispatch", 3, language),
         "publisher_gap": alert_texts.publisher_gap("rajada", "2026-01-01 10:00", language),
         "dead_letters_large": alert_texts.dead_letters_large("dispatch.dead", 12_000, language),
         "outcome_dead": alert_texts.outcome_dead("bad_avro", "t [0] offset 1", error, language),
