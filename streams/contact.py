@@ -33,7 +33,7 @@ class WindowEvent(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What `event_log.attempts` said when the event was published."""
 
 
-class Frozen(msgspec.Struct, omit_defaults=True, frozen=True):
+class Frozen(msgspec.Struct, omit_defaults=True, frozen=True, gc=False):
     """The decision of a window as it will be sent, however often (spec/dispatch.md, step 6)."""
 
     outcome: str
@@ -55,7 +55,7 @@ class Frozen(msgspec.Struct, omit_defaults=True, frozen=True):
     """Of the deduplicated: events whose id is another contact's."""
 
 
-class Window(msgspec.Struct, omit_defaults=True):
+class Window(msgspec.Struct, omit_defaults=True, gc=False):
     """A window of one conversation; `events` in the order of the log. Times in ms since the epoch."""
 
     conversation_id: str
@@ -101,7 +101,7 @@ WindowName = tuple[bytes, str]
 """A contact's key and its window's id: one and the same event id may turn up under two contacts."""
 
 
-class Contact(msgspec.Struct, omit_defaults=True):
+class Contact(msgspec.Struct, omit_defaults=True, gc=False):
     """The record of one contact."""
 
     topic_id: str

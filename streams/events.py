@@ -76,7 +76,7 @@ class Unreadable:
     message: str
 
 
-class Row(msgspec.Struct):
+class Row(msgspec.Struct, gc=False):
     """A row of `event_log`, as far as it says what it is about; nothing is checked yet."""
 
     id: object = None
@@ -92,7 +92,7 @@ class Row(msgspec.Struct):
         return min(attempts, MOST_ATTEMPTS) if type(attempts) is int and attempts > 0 else 0
 
 
-class _Payload(msgspec.Struct):
+class _Payload(msgspec.Struct, gc=False):
     conversation_id: object = None
     contact_id: object = None
     channel_session_id: object = None
@@ -261,7 +261,7 @@ def was_rekeyed(headers: Headers) -> bool:
     return any(name == REKEYED for name, _ in headers)
 
 
-class Marks(msgspec.Struct, frozen=True):
+class Marks(msgspec.Struct, frozen=True, gc=False):
     """What the headers say; values that are no numbers count as absent."""
 
     commit_ms: int | None = None

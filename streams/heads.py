@@ -70,7 +70,7 @@ class Origin(msgspec.Struct, array_like=True, frozen=True, gc=False):
     headers: list[Header] = []
 
 
-class Head(msgspec.Struct, omit_defaults=True):
+class Head(msgspec.Struct, omit_defaults=True, gc=False):
     """One job; times in Unix ms."""
 
     state: State
@@ -129,7 +129,11 @@ class Head(msgspec.Struct, omit_defaults=True):
         )
 
 
-class ContactJobs(msgspec.Struct, omit_defaults=True):
+def _by_order(one: tuple[str, Head]) -> int:
+    return one[1].order
+
+
+class ContactJobs(msgspec.Struct, omit_defaults=True, gc=False):
     """The record of one contact (or phone); under `PAUSES` the pauses of a partition instead."""
 
     heads: dict[str, Head] = {}
@@ -144,8 +148,14 @@ class ContactJobs(msgspec.Struct, omit_defaults=True):
 
     def waiting(self) -> Iterator[tuple[str, Head]]:
         """The jobs in the lane, oldest first."""
-        found = [(job_id, head) for job_id, head in self.heads.items() if head.state is State.WAITING]
-        return iter(sorted(found, key=lambda one: one[1].order))
+        return iter(sorted(self._in_the_lane(), key=_by_order))
+
+    def following(self) -> tuple[str, Head] | None:
+        """The oldest job in the lane."""
+        return min(self._in_the_lane(), key=_by_order, default=None)
+
+    def _in_the_lane(self) -> Iterator[tuple[str, Head]]:
+        return ((job_id, head) for job_id, head in self.heads.items() if head.state is State.WAITING)
 
     def seat(self, head: Head, job: Job, value: bytes, origin: Origin) -> None:
         """Put a job, and the record that brought it, into its head, as the contact's newest.

@@ -72,7 +72,7 @@ class JobBook:
         """Put the contact's next job into the lanes, if it has one and none of its jobs runs."""
         if self.lanes.is_running(key):
             return
-        following = next(jobs.waiting(), None)
+        following = jobs.following()
         if following is None:
             self.lanes.withdraw(key)
             return
