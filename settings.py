@@ -375,6 +375,11 @@ class Settings(BaseSettings):
     # -- processes
     standby_replicas: int = Field(default=1, ge=0)
     """Workers that follow each partition's state beside its owner, so that they can take it over at once."""
+    instance_id: str | None = Field(
+        default=None, pattern=r"^[A-Za-z0-9._-]{1,200}$", validation_alias="CONSUMER_GROUP_INSTANCE_ID"
+    )
+    """Name of a worker that outlives its process, such as its pod's: back within the session timeout it takes its
+    place again without a rebalance (docs/transport.md). No two may have one name; unset = none."""
     session_timeout_s: float = Field(default=6.0, ge=1.0)
     """Kafka session timeout of the worker, seconds."""
     log_format: Literal["console", "json"] = "console"

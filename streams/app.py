@@ -113,6 +113,7 @@ def build_app(settings: Settings) -> faust.App:
 
 class Worker:
     """The pieces of one worker, and what they do when the application and its group move."""
+        consumer_group_instance_id=settings.instance_id,
 
     def __init__(self, app: faust.App, settings: Settings) -> None:
         bootstrap, partitions = settings.bootstrap(), app.conf.topic_partitions

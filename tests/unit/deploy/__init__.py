@@ -1,0 +1,1 @@
+"""What is shipped to run Rajada in containers, held against the code."""
