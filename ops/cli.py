@@ -27,6 +27,7 @@ from ops.commands import (
     produce,
     reconcile,
     replay,
+    roles,
     stack,
     schemas,
     sweep,
@@ -79,6 +80,7 @@ app.command("delays", rich_help_panel=_PARTS)(processes.delays)
 app.command("sink", rich_help_panel=_PARTS)(processes.sink)
 app.command("web", rich_help_panel=_PARTS)(web.web)
 app.command("migrate", rich_help_panel=_PARTS)(processes.migrate)
+app.command("roles", rich_help_panel=_PARTS)(roles.roles)
 app.command("doctor", rich_help_panel=_TOOLS)(doctor.doctor)
 app.command("engine", rich_help_panel=_TOOLS)(engine.engine)
 app.command("forget", rich_help_panel=_TOOLS)(forget.forget)
