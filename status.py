@@ -47,6 +47,14 @@ class Counters:
     pid: int
 
 
+_last: dict[str, Report] = {}
+
+
+def last(name: str) -> Report | None:
+    """What this process last reported under a name, whoever asked; None: nothing yet."""
+    return _last.get(name)
+
+
 def report(name: str, state: State, reason: str = "") -> None:
     """Say that the process `name` (`worker`, `relay`, …) is ready, or waiting and why.
 
@@ -54,7 +62,8 @@ def report(name: str, state: State, reason: str = "") -> None:
     A folder that can't be written is ignored on purpose: no process dies because nobody could hear it.
     Raises ValueError for a name that would not make a plain file name.
     """
-    _write(name, "", asdict(Report(state=state, reason=reason, at=time.time(), pid=os.getpid())))
+    said = _last[name] = Report(state=state, reason=reason, at=time.time(), pid=os.getpid())
+    _write(name, "", asdict(said))
 
 
 def counters(name: str, values: Mapping[str, int | str]) -> None:

@@ -20,10 +20,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from db.publisher import EVENT_TYPES, TOO_LARGE, EventRecord
+from db.relay_counting import RelayCounts
 from kafka_access import kafka_client
 from schemas.dead import Cause, Header, dead_headers
 from schemas.topic_names import DEAD, OUTCOMES
 from settings import RajadaError, Settings
+from telemetry import pulse
 
 log = structlog.get_logger(__name__)
 
@@ -63,11 +65,13 @@ class Outlet:
         *,
         obituary: Obituary | None = None,
         timeout_s: float = 5.0,
+        counts: RelayCounts | None = None,
     ) -> None:
         self._topics = {event_type: settings.topic(event_type) for event_type in EVENT_TYPES}
         self._dead = settings.topic(DEAD)
         self._outcomes = settings.topic(OUTCOMES)
         self._obituary = obituary
+        self._counts = counts if counts is not None else RelayCounts()
         needed = [*self._topics.values(), self._dead, *([self._outcomes] if obituary else [])]
         limits = _size_limits(bootstrap, needed, timeout_s)
         self._largest = {name: limits[topic] - _RECORD_OVERHEAD for name, topic in self._topics.items()}
@@ -102,8 +106,11 @@ class Outlet:
         """
         topic = self._topics[record.event_type]
         if _size(record.key, record.value, record.headers) > self._largest[record.event_type]:
-            return self._bury(topic, record, acknowledge)
-        return self._produce(topic, record.key, record.value, record.headers, acknowledge)
+            taken = self._bury(topic, record, acknowledge)
+        else:
+            taken = self._produce(topic, record.key, record.value, record.headers, acknowledge)
+        self._counts.published += taken
+        return taken
 
     def pump(self, timeout_s: float = 0.0) -> int:
         """Serves the call-backs and returns how many records were acknowledged meanwhile.
@@ -111,9 +118,12 @@ class Outlet:
         Raises:
             SendFailed: a record was refused for good.
         """
+        pulse.beat()
         before = self._acknowledged
         self._producer.poll(timeout_s)  # what it returns counts its log lines too
+        self._counts.acknowledged += self._acknowledged - before
         if self._failure is not None:
+            self._counts.failures += 1
             raise SendFailed(f"Kafka refused a record: {self._failure.str()}")
         return self._acknowledged - before
 
@@ -141,6 +151,7 @@ class Outlet:
             return False
         except KafkaException as error:
             self._failure = error.args[0]
+            self._counts.failures += 1
             raise SendFailed(f"Kafka refused a record: {error.args[0].str()}") from error
         return True
 
@@ -166,6 +177,7 @@ class Outlet:
         acknowledge_one = acknowledge if outcome is None else _after(2, acknowledge)
         if not self._produce(self._dead, record.key, value, headers, acknowledge_one):
             return False
+        self._counts.too_large += 1
         if outcome is not None:
             while not self._produce(self._outcomes, record.key, outcome, [], acknowledge_one):
                 self.pump(0.1)

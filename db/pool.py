@@ -101,3 +101,8 @@ def async_pool(
 def _escaped(value: str) -> str:
     """A value inside libpq's `options`: backslashes and spaces are escaped there."""
     return value.replace("\\", "\\\\").replace(" ", "\\ ")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error, which is what a person needs; later ones may carry a row's content."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:300]

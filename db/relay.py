@@ -27,12 +27,15 @@ from db.column_values import SESSION
 from db.confirmations import Confirmations, Transaction
 from db.outlet import Acknowledge, KafkaNotReady, Obituary, Outlet, SendFailed
 from db.pgoutput import Begin, Commit, Insert, Other, Relation, decode
-from db.pool import conninfo_for, is_away
+from db.pool import conninfo_for, first_line, is_away
 from db.publisher import Origin, Publisher, RowShape
 from db.queries import load
+from db.relay_counting import RelayCounts
 from db.replication import TABLE, drop, ensure_publication, ensure_slot, slot_status
 from db.replication_stream import Change, Keepalive, ReplicationStream, SlotBusy, SlotGone
 from settings import RajadaError, Settings
+from telemetry import pulse
+from telemetry.serving import serve
 
 log = structlog.get_logger(__name__)
 
@@ -91,13 +94,16 @@ class Relay:
         self._obituary = obituary
         self._bootstrap = bootstrap
         self._settings = settings
+        self._counts = RelayCounts()
         self._slot_unusable = False
         self._failures = 0
         self._ready_at = math.inf
 
     def run(self, stop: threading.Event) -> None:
         """See `run_relay`."""
+        serve(self._settings, "relay", self._counts.readings)
         while not stop.is_set():
+            pulse.beat()
             try:
                 self._connect_and_publish(stop)
             except (KafkaNotReady, SendFailed, SlotBusy) as error:
@@ -108,13 +114,13 @@ class Relay:
             except psycopg.errors.UndefinedObject as error:
                 # The publication was dropped: this slot can't decode what was written meanwhile, ever.
                 self._slot_unusable = True
-                self._wait(stop, f"Postgres: {_first_line(error)}")
+                self._wait(stop, f"Postgres: {first_line(error)}")
             except psycopg.errors.UndefinedTable as error:
                 raise NotMigrated(f"run `rajada migrate` on this database first: {error}") from error
             except psycopg.Error as error:
                 if not is_away(error):
                     log.error("postgres_refused", error=type(error).__name__, sqlstate=error.sqlstate)
-                self._wait(stop, f"Postgres: {_first_line(error)}")
+                self._wait(stop, f"Postgres: {first_line(error)}")
         status.report("relay", "waiting", "stopped")
 
     def _wait(self, stop: threading.Event, reason: str) -> None:
@@ -129,7 +135,8 @@ class Relay:
         stop.wait(pause)
 
     def _connect_and_publish(self, stop: threading.Event) -> None:
-        outlet = Outlet(self._bootstrap, self._settings, obituary=self._obituary)
+        outlet = Outlet(self._bootstrap, self._settings, obituary=self._obituary, counts=self._counts)
+        self._counts.unacknowledged = outlet.__len__
         try:
             with psycopg.connect(
                 conninfo_for(self._url, "relay-control", SESSION), autocommit=True
@@ -137,6 +144,7 @@ class Relay:
                 if self._prepare(control, outlet, stop):
                     slot, publication = self._settings.slot, self._settings.publication
                     with ReplicationStream(self._url, slot=slot, publication=publication) as stream:
+                        self._counts.backlog = lambda: stream.backlog
                         _Run(stream, outlet, control, slot).publish(stop, self._started)
         finally:
             outlet.close()
@@ -185,6 +193,7 @@ class Relay:
         with ThreadPoolExecutor(1) as pool:
             made = pool.submit(ensure_slot, control, self._settings.slot)
             while not made.done():
+                pulse.beat()
                 if stop.wait(0.02):
                     control.cancel_safe()
                     wait([made])
@@ -287,8 +296,3 @@ class _Run:
                 {"slot": self._slot, "lsn": self._confirmations.safe_lsn, "commit_ms": commit_ms},
             )
             self._noted_ms = commit_ms
-
-
-def _first_line(error: BaseException) -> str:
-    """The first line of an error, which is what a person needs; later ones may carry a row's content."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:300]

@@ -75,6 +75,8 @@ class ReplicationStream:
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
         self._confirmed = 0
+        self.reached = 0
+        """LSN up to which the server has sent."""
         self._told_at = time.monotonic()
 
     def __enter__(self) -> ReplicationStream:
@@ -96,6 +98,9 @@ class ReplicationStream:
         if not messages and self._poll.poll(timeout_s * 1000):
             self._pgconn.consume_input()
             messages = self._received(limit)
+        if messages:
+            last = messages[-1]
+            self.reached = max(self.reached, last.lsn if isinstance(last, Change) else last.wal_end)
         return messages
 
     def confirm(self, lsn: int) -> None:
@@ -115,6 +120,11 @@ class ReplicationStream:
     def confirmed(self) -> int:
         """The position last told to the server; 0 = none by this stream."""
         return self._confirmed
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that the server has sent and we have not confirmed; 0 before the first confirmation."""
+        return max(self.reached - self._confirmed, 0) if self._confirmed else 0
 
     @property
     def silent_s(self) -> float:

@@ -19,6 +19,7 @@ from ops.given import check_kafka, check_postgres, shown, whose_tables
 from ops.sealed import seal_what_is_plain
 from ops.supervision.units import Program, ServerUnit, Step, Unit
 from settings import Settings
+from telemetry.catalogue import PROCESSES
 
 DATABASE = "rajada"
 """The database that is made in an embedded Postgres."""
@@ -182,16 +183,25 @@ class Stack:
         faust = [sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web", "-l", level]
         reconciler = ["streams.reconcile" if part == "streams" else part for part in faust]
         rajada = [sys.executable, "-m", "ops.cli"]
+        ports = self._metrics_ports()
         return [
-            self._program("relay", [*rajada, "relay"]),
-            self._program("worker", faust),
-            self._program("delays", [*rajada, "delays"]),
-            self._program("sink", [*rajada, "sink"]),
-            self._program("reconciler", reconciler),
-            self._web(),
+            self._program("relay", [*rajada, "relay"], metrics=ports["relay"]),
+            self._program("worker", faust, metrics=ports["worker"]),
+            self._program("delays", [*rajada, "delays"], metrics=ports["delays"]),
+            self._program("sink", [*rajada, "sink"], metrics=ports["sink"]),
+            self._program("reconciler", reconciler, metrics=ports["reconciler"]),
+            self._web(ports["web"]),
         ]
 
-    def _web(self) -> Unit:
+    def _metrics_ports(self) -> dict[str, int]:
+        """Where each serves metrics: from the port that is set on, else on free ones that are kept."""
+        first = self._settings.metrics_port
+        if first is not None:
+            return {name: first and first + n for n, name in enumerate(PROCESSES)}
+        kept = ports_for(tuple(f"metrics-{name}" for name in PROCESSES), self._folder.ports)
+        return {name: kept[f"metrics-{name}"] for name in PROCESSES}
+
+    def _web(self, metrics: int) -> Unit:
         """The HTTP API, on the port that is set, or on one that is kept between starts."""
         port = self._settings.web_port
         if port is None:
@@ -201,6 +211,7 @@ class Stack:
             [sys.executable, "-m", "ops.cli", "web", "--port", str(port)],
             after=("postgres", "migrations"),
             listens=f"http://{self._settings.web_host}:{port}",
+            metrics=metrics,
         )
 
     def _program(
@@ -210,15 +221,18 @@ class Stack:
         *,
         after: tuple[str, ...] = ("kafka", "postgres", "migrations", "topics"),
         listens: str = "",
+        metrics: int = 0,
     ) -> Program:
+        """A process of ours; `metrics` is the port on which it serves them, 0 = on none."""
         return Program(
             name,
             command,
             log=self._folder.logs / f"{name}.log",
             status_folder=self._folder.status,
-            environment=self._environment,
+            environment=lambda: self._environment() | {"RAJADA_METRICS_PORT": str(metrics)},
             after=after,
             listens=listens,
+            metrics=f"http://{self._settings.metrics_host}:{metrics}/metrics" if metrics else "",
         )
 
     def _environment(self) -> dict[str, str]:

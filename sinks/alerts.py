@@ -14,6 +14,7 @@ from db.queries import load
 from sinks.offsets import Database
 from sinks.raised import alert_of
 from sinks.rows import AlertRow, TroubleRow, as_json
+from sinks.seen import FAILED, RAISED
 
 log = structlog.get_logger(__name__)
 
@@ -56,6 +57,7 @@ def _raise_one(database: Database, alert: AlertRow) -> None:
         with database.transaction():
             database.execute(load("sink_alert_lock"), values)
             database.execute(load("sink_alert"), values)
+        RAISED[alert.kind] += 1
     except errors.UniqueViolation:
         # An existing CRM may allow one open item by an index of its own: then one is open already.
         log.info("alert_already_open", kind=alert.kind)
@@ -64,4 +66,5 @@ def _raise_one(database: Database, alert: AlertRow) -> None:
 def _unless_away(error: psycopg.Error, alert: AlertRow) -> None:
     if is_away(error):
         raise error
+    FAILED[alert.kind] += 1
     log.error("alert_failed", kind=alert.kind, error=type(error).__name__, sqlstate=error.sqlstate)

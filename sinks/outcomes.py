@@ -32,6 +32,8 @@ from sinks.outage import Outage, database_was_away
 from sinks.passes import Passes
 from sinks.reading import read
 from sinks.writer import Writer
+from telemetry import pulse
+from telemetry.serving import serve
 
 log = structlog.get_logger(__name__)
 
@@ -70,17 +72,17 @@ def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event
         topic=topic,
         session_timeout_s=settings.session_timeout_s,
     )
-    for name, beside in (
-        ("alerts", Passes(url, bootstrap, settings)),
-        ("group-links", GroupLinkCare(url, bootstrap, settings)),
-    ):
-        threading.Thread(target=beside.run, args=(stop,), name=name, daemon=True).start()
+    passes, care = Passes(url, bootstrap, settings), GroupLinkCare(url, bootstrap, settings)
+    for name, run in (("alerts", passes.run), ("group-links", care.run)):
+        threading.Thread(target=run, args=(stop,), name=name, daemon=True).start()
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_S)
     try:
         with Writer(url) as writer:
             graveyard = Graveyard(bootstrap, settings)
-            _Sink(topic, intake, writer, graveyard, stop, settings.language).run()
+            sink = _Sink(topic, intake, writer, graveyard, stop, settings.language)
+            serve(settings, NAME, sink.meter.readings, passes.seen.readings)
+            sink.run()
     finally:
         sys.setswitchinterval(before)
         intake.close()
@@ -116,7 +118,7 @@ class _Sink:
         self._language = language
         self._away: list[Record] = []
         self._writing: _Writing | None = None
-        self._meter = Meter(NAME)
+        self.meter = Meter(NAME)
         self._hand = ThreadPoolExecutor(1, thread_name_prefix="sink-writer")
         self._wait_s = FIRST_WAIT_S
         self._failed = False
@@ -128,6 +130,7 @@ class _Sink:
         """Until stopped; then the batch that is being written is finished."""
         with self._hand:
             while not self._stop.is_set():
+                pulse.beat()
                 try:
                     self._step()
                 except PositionMoved as moved:
@@ -221,7 +224,7 @@ class _Sink:
                 self._moved(moved, writing.batch)
             self._well()
         self._writer.upkeep()
-        self._meter.tell()
+        self.meter.tell()
 
     def _write(self, batch: Batch) -> None:
         """Write a batch here and now, halving it around whatever Postgres refuses."""
@@ -258,7 +261,7 @@ class _Sink:
         self._moved(moved, batch)
 
     def _moved(self, moved: Mapping[int, int], batch: Batch) -> None:
-        self._meter.counts.add(batch.taken)
+        self.meter.passed(batch.taken, time.time_ns() // 1_000_000)
         self._positions |= moved
         self._away = [
             one for one in self._away if one.offset >= self._positions.get(one.partition, one.offset)

@@ -27,6 +27,7 @@ from sinks.alerts import note_conditions, raise_alerts
 from sinks.offsets import Database
 from sinks.raised import counted, trouble
 from sinks.rows import AlertRow, TroubleRow, as_json
+from sinks.seen import Seen
 from sinks.watches import Watch, watches
 
 log = structlog.get_logger(__name__)
@@ -50,7 +51,9 @@ class Passes:
         self._conninfo = conninfo_for(url, "sink-alerts", _SESSION)
         self._every_s = settings.alerts_every_s
         self._holder = new_holder()
-        self._round = Round(settings.language, watches(bootstrap, settings))
+        self.seen = Seen(settings.alerts_every_s)
+        """What the last round of this process saw."""
+        self._round = Round(settings.language, watches(bootstrap, settings, self.seen), self.seen)
 
     def run(self, stop: threading.Event) -> None:
         """A round every interval until `stop` is set; whatever goes wrong is told, and the next one tries."""
@@ -76,7 +79,8 @@ class Passes:
 class Round:
     """What one round does; each step is a transaction, and a step that fails leaves the others alone."""
 
-    def __init__(self, language: Language, looked_at: list[Watch]) -> None:
+    def __init__(self, language: Language, looked_at: list[Watch], seen: Seen | None = None) -> None:
+        self._seen = seen
         self._language = language
         self._watches = looked_at
 
@@ -84,7 +88,7 @@ class Round:
         """Heal, look, open what is missing, resolve. Raises psycopg.Error when the connection is lost."""
         steps: list[Callable[[Database], None]] = [_heal, self._strangers]
         steps += [self._watching(watch) for watch in self._watches]
-        steps += [_open_missing, _resolve]
+        steps += [_open_missing, _resolve, self._count]
         for step in steps:
             try:
                 with database.transaction():
@@ -94,6 +98,14 @@ class Round:
                     raise
                 sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
                 log.warning("alert_pass_step_failed", error=type(error).__name__, sqlstate=sqlstate)
+
+    def _count(self, database: Database) -> None:
+        """What is open now, for whoever scrapes."""
+        if self._seen is not None:
+            kinds = sorted({one.kind for one in FAMILIES.values()})
+            found = database.execute(load("alerts_counts"), {"kinds": kinds}).fetchall()
+            self._seen.alerts = dict.fromkeys(kinds, 0) | {str(kind): int(count) for kind, count in found}
+            self._seen.looked()
 
     def _strangers(self, database: Database) -> None:
         """Events that another system gave up: their alerts are to be resolved like ours."""

@@ -24,9 +24,12 @@ from settings import Language, Settings
 from sinks.offsets import Database
 from sinks.raised import trouble
 from sinks.rows import TroubleRow
+from sinks.seen import Seen
 
 log = structlog.get_logger(__name__)
 
+LOST: Final = ("absent", "lost")
+"""States of a slot that nothing can be read from any more."""
 MUCH_WAL_MB: Final = 1024
 """WAL kept for a slot that is an alarm where the server sets no bound; else half the bound is."""
 DUE_S: Final = 300.0
@@ -47,13 +50,13 @@ class Watch(Protocol):
         """What is wrong now. Raises psycopg.Error or GravesUnknown when it can't be told."""
 
 
-def watches(bootstrap: str, settings: Settings) -> list[Watch]:
-    """All of them."""
-    found: list[Watch] = [Slots(settings), Gaps(settings.language), Drains(settings.language)]
+def watches(bootstrap: str, settings: Settings, seen: Seen) -> list[Watch]:
+    """All of them; some note what they saw."""
+    found: list[Watch] = [Slots(settings, seen), Gaps(settings.language), Drains(settings.language)]
     found.append(Heartbeats(settings.language))
     if settings.jobs_run_by == "lanes" and not settings.jobs_paused:
         found.append(Lanes(settings.language))
-    return [*found, DeadLetters(bootstrap, settings)]
+    return [*found, DeadLetters(bootstrap, settings, seen)]
 
 
 def condition(watch: str, about: str, alert: Alert, organization_id: str | None = None) -> TroubleRow:
@@ -67,16 +70,22 @@ class Slots:
 
     name = "slot"
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, seen: Seen | None = None) -> None:
+        self._seen = seen
         self._slot = settings.slot
         self._language = settings.language
 
     def look(self, database: Database) -> list[TroubleRow]:
         """Slots that are lost, and slots for which too much WAL is kept."""
         found = database.execute(load("alerts_slots"), {"slot": self._slot}).fetchall()
+        if self._seen is not None:
+            self._seen.slots = {
+                str(slot): (int(retained), str(wal_status) in LOST) for slot, wal_status, retained, _ in found
+            }
         seen = []
-        for slot, wal_status, retained_mb, keep_mb in found:
-            alert = slot_alert(str(slot), str(wal_status), int(retained_mb), int(keep_mb), self._language)
+        for slot, wal_status, retained, keep_mb in found:
+            retained_mb = int(retained) >> 20
+            alert = slot_alert(str(slot), str(wal_status), retained_mb, int(keep_mb), self._language)
             if alert is not None:
                 seen.append(condition(self.name, str(slot), alert))
         return seen
@@ -89,7 +98,7 @@ def slot_alert(
 
     `keep_mb` is how much WAL the server keeps for a slot before it gives it up; negative = without bound.
     """
-    if wal_status in ("absent", "lost"):
+    if wal_status in LOST:
         return alert_texts.slot_lost(slot, language)
     limit_mb = keep_mb / 2 if keep_mb >= 0 else MUCH_WAL_MB
     if wal_status == "unreserved" or retained_mb > limit_mb:
@@ -239,13 +248,14 @@ class DeadLetters:
 
     name = "letters"
 
-    def __init__(self, bootstrap: str, settings: Settings) -> None:
+    def __init__(self, bootstrap: str, settings: Settings, seen: Seen | None = None) -> None:
+        self._open = seen
         self._bootstrap = bootstrap
         self._settings = settings
 
     def look(self, database: Database) -> list[TroubleRow]:
         """Topics with too many dead letters, or too large ones, that were neither requeued nor dropped."""
-        seen = []
+        seen, waiting = [], {}
         for name, grave in graves(self._bootstrap, self._settings, ASK_S).items():
             topic = self._settings.topic(name)
             values = {
@@ -255,10 +265,13 @@ class DeadLetters:
             }
             row = database.execute(load("alerts_letters"), values).fetchone()
             letters = grave.letters - int(row[0] if row else 0)
+            waiting[topic] = letters
             megabytes = letters * grave.letter_bytes >> 20
             if letters >= self._settings.dead_letters_alarm or megabytes >= self._settings.dead_alarm_mb:
                 alert = alert_texts.dead_letters_large(
                     topic, letters, self._settings.language, megabytes=megabytes
                 )
                 seen.append(condition(self.name, topic, alert))
+        if self._open is not None:
+            self._open.letters = waiting
         return seen

@@ -44,12 +44,19 @@ from streams.sessions import Sessions
 from streams.source import SourceTopic, SourceTopicRemade
 from streams.sweep_rounds import SweepRounds
 from streams.transport import Batched, Record, Table, credentials, each_batch, end_process
+from streams.transport_readings import consumer_of, hangs, not_ready, transport_source
 from streams.undertaker import OriginalRecords
 from streams.whatsapp_numbers import Numbers
+from streams.worker_readings import sweep_source, windows_source
 from streams.written import SinkProgress
+from telemetry import pulse
+from telemetry.serving import Port, serve
+from telemetry.vitals import Trouble, trouble
 
 log = structlog.get_logger(__name__)
 
+NAME: Final = "worker"
+"""The process' name in `rajada status`."""
 HEARTBEATS_PER_SESSION: Final = 4
 GC_THRESHOLDS: Final = (100_000, 20, 50)
 """The contacts are a large heap without cycles: the default walks all of it again and again (an eighth of
@@ -79,14 +86,15 @@ def build_app(settings: Settings) -> faust.App:
     RegistryAway or NotRegistered when a schema registry is named that doesn't tell the ids of our schemas.
     """
     configure_logging(settings)
+    settle()
     gc.set_threshold(*GC_THRESHOLDS)
     bootstrap, database_url = settings.bootstrap(), settings.database()
+    beginning = serve(settings, NAME)
     topics.ensure_topics(bootstrap, settings)
     coexistence.wait_until_alone(database_url, settings)
     app = faust.App(
         settings.topic(topics.APP_ID),
         broker=f"batched://{bootstrap}",
-    settle()
         broker_credentials=credentials(kafka_security(settings, bootstrap)),
         store="batchmem://",
         Table=Table,
@@ -105,20 +113,23 @@ def build_app(settings: Settings) -> faust.App:
         broker_commit_interval=1.0,
         broker_commit_every=100_000,
         consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=settings.instance_id,
         producer_linger=0.002,
     )
-    Worker(app, settings).join()
+    worker = Worker(app, settings)
+    worker.join()
+    if beginning is not None:
+        worker.show(beginning)
     return app
 
 
 class Worker:
     """The pieces of one worker, and what they do when the application and its group move."""
-        consumer_group_instance_id=settings.instance_id,
 
     def __init__(self, app: faust.App, settings: Settings) -> None:
         bootstrap, partitions = settings.bootstrap(), app.conf.topic_partitions
         self._app = app
-        self._ready = Readiness("worker")
+        self._ready = Readiness(NAME)
         self._settings = settings
         self._topic = app.topic(settings.topic(topics.SOURCE), schema=Batched(), partitions=partitions)
         self._contacts: Table[Contact] = app.Table(
@@ -130,7 +141,7 @@ class Worker:
         self._written = SinkProgress(self._pool, outcomes)
         self._clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)
         outbox = _Outbox(app, settings)
-        decider = DatabaseDecider(FactReader(self._pool), settings, self._clocks.wall_ms)
+        self._decider = decider = DatabaseDecider(FactReader(self._pool), settings, self._clocks.wall_ms)
         self._flusher = Flusher(
             self._contacts,
             decider,
@@ -169,6 +180,7 @@ class Worker:
         self._jobs = JobRunner(
             app, settings, self._pool, outbox, self._clocks, handlers, Sessions(self._pool)
         )
+        self._flusher.tally.on_job = self._jobs.executor.tally.made
         self._tasks: set[asyncio.Task[None]] = set()
 
     def join(self) -> None:
@@ -222,6 +234,7 @@ class Worker:
             coexistence.watch(self._pool, self._settings),
             self._sweep.run(),
             self._health.run(),
+            _beat(),
             tell(self._collector.counts, self._flusher.tally, self._told),
             *self._jobs.background(),
         )
@@ -241,8 +254,30 @@ class Worker:
         await self._http.close()
         await self._pool.close()
 
+    def show(self, port: Port) -> None:
+        """Show what it counts and what it waits for from now on, in the place of how it begins."""
+        port.exhibit.show(
+            windows_source(self._collector.counts, self._flusher.tally, self._decider),
+            sweep_source(self._sweep.told, lambda: self._sweep.held_by is not None),
+            transport_source(lambda: consumer_of(self._app)),
+            *self._jobs.sources(),
+        )
+        port.vitals.look_at(ready=self._not_ready, live=lambda: list(hangs(consumer_of(self._app))))
+
+    def _not_ready(self) -> list[Trouble]:
+        """What the probes tell: what the transport waits for, then what the parts of the worker do."""
+        parts = {"database": "database", "transport": "work", "group": "group"}
+        told = [trouble(parts.get(part, "work"), why) for part, why in self._ready.reasons().items()]
+        return [*not_ready(consumer_of(self._app)), *told]
+
     def _told(self) -> dict[str, int | str]:
         return {**self._sweep.told(), **self._jobs.told(), **self._app.consumer.counters()}
+
+
+async def _beat() -> None:
+    while True:
+        pulse.beat()
+        await asyncio.sleep(1.0)
 
 
 def _data_folder(settings: Settings) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ import structlog
 from schemas.dead import Header
 from schemas.records import Job
 from streams.handlers.answers import Answer, Dead, Handler, Retry
+from streams.job_counting import kind_label
+from telemetry.distribution import SLOW, Family
 
 log = structlog.get_logger(__name__)
 
@@ -39,18 +42,23 @@ class Calls:
         self._tasks: dict[tuple[bytes, str], asyncio.Task[Answer]] = {}
         """By the contact, too: a copy of a job under another contact's key has the same id."""
         self.answers: deque[Answered] = deque()
+        self.took = Family(SLOW)
+        """By kind and by what was answered: seconds of a call."""
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def begin(self, key: bytes, partition: int, job: Job, headers: list[Header]) -> None:
         """Run a job's handler beside everything else."""
+        began_s = time.monotonic()
         task = asyncio.create_task(self._run(job, headers), name=f"job {job.id}")
         self._tasks[key, job.id] = task
 
         def ended(task: asyncio.Task[Answer]) -> None:
             del self._tasks[key, job.id]
             answer = None if task.cancelled() else task.result()
+            told = "cut" if answer is None else type(answer).__name__.lower()
+            self.took.observe(time.monotonic() - began_s, kind_label(job.kind), told)
             self.answers.append(Answered(key, partition, job.id, answer))
             self._on_answer()
 

@@ -7,9 +7,11 @@ started. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from streams.contact import Window
+from telemetry.distribution import SLOW, Distribution
 
 
 @dataclass(slots=True)
@@ -63,6 +65,12 @@ class Tally:
     failures: int = 0
     away: int = 0
     """Cycles that found no database."""
+    to_job: Distribution = field(default_factory=lambda: Distribution(SLOW))
+    """Seconds from the commit of a window's first event until its job is durable."""
+    lateness: Distribution = field(default_factory=Distribution)
+    """Seconds from a window's deadline until its decision begins."""
+    on_job: Callable[[str, int], None] = lambda job_id, commit_ms: None
+    """Told of every window that became a job, with the commit of its first event (ms)."""
 
     @property
     def closed(self) -> int:
@@ -74,8 +82,14 @@ class Tally:
         """Windows that must be in the contacts now."""
         return self.recovered + self.opened - self.closed - self.handed_over
 
-    def close(self, window: Window) -> None:
-        """A window was sent and dropped."""
+    def begin(self, windows: Sequence[Window], now_ms: int) -> None:
+        """Their decision begins: how late is it, of those that met their deadline and were never decided?"""
+        for window in windows:
+            if window.state == "open" and window.deadline_ms <= now_ms:
+                self.lateness.observe((now_ms - window.deadline_ms) / 1000)
+
+    def close(self, window: Window, durable_ms: int) -> None:
+        """A window was sent, what it sent became durable then, and it is dropped."""
         frozen = window.frozen
         assert frozen is not None, "only a frozen window is closed"
         if frozen.status == "dead":
@@ -84,6 +98,9 @@ class Tally:
             self.emptied += 1
         elif frozen.job_id is not None:
             self.jobs += 1
+            committed_ms = window.events[0].time_ms
+            self.to_job.observe((durable_ms - committed_ms) / 1000)
+            self.on_job(frozen.job_id, committed_ms)
         else:
             self.stops[frozen.outcome] = self.stops.get(frozen.outcome, 0) + 1
 

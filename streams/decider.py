@@ -13,6 +13,7 @@ from streams.decide import Decision, Fail, LookAgain, decide
 from streams.facts import FactReader, ReadFailure
 from streams.question import Facts, Question, Rules
 from streams.skew import ClockSkew
+from telemetry.distribution import Distribution
 
 LOOK_AGAIN_MS: Final = 2_000
 """A window whose facts did not come in time is looked at again after this."""
@@ -29,6 +30,8 @@ class DatabaseDecider:
         self._reader = reader
         self._wall_ms = wall_ms
         self.skew = ClockSkew()
+        self.took = Distribution()
+        """Seconds of one question to the database, for all windows that are due."""
         self._rules = Rules(
             allowlist_ttl_days=settings.allowlist_ttl_days,
             media_recheck_ms=settings.media_recheck_ms,
@@ -37,8 +40,9 @@ class DatabaseDecider:
 
     async def decide(self, questions: Sequence[Question]) -> list[Decision]:
         """One decision a question, in order; raises DatabaseAway when none can be made now."""
-        asked_ms = self._wall_ms()
+        asked_ms, asked_s = self._wall_ms(), time.monotonic()
         answers = await self._reader.read(questions)
+        self.took.observe(time.monotonic() - asked_s)
         read = next((answer for answer in answers if isinstance(answer, Facts)), None)
         if read is not None:
             self.skew.observe(read.db_now_ms, asked_ms, self._wall_ms())

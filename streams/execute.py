@@ -140,7 +140,7 @@ class Executor:
             self._book.lanes.ended(one.key)
             if changed:
                 head = jobs.heads[one.job_id]
-                self.tally.hear(head, now_ms)
+                self.tally.hear(one.job_id, head, now_ms)
                 self._book.changed(one.key, one.partition, jobs)
             else:
                 self._book.offer(one.key, one.partition, jobs)
@@ -170,8 +170,8 @@ class Executor:
                 job_id, merged = merge(jobs, turn.job_id, now_ms)
                 self.tally.merged += merged
                 session_works(jobs, job_id)
+                self.tally.begin(jobs.heads[job_id], now_ms)
                 begun.append((turn, start(jobs, job_id, now_ms)))
-                self.tally.started += 1
                 self._book.changed(turn.key, turn.partition, jobs)
         return begun
 

@@ -109,7 +109,6 @@ class Flusher:
         return self._agenda.newest_ms(partition)
 
     # -- ownership
-
     def own(self, partitions: Iterable[int]) -> None:
         """These partitions, all that we own, are recovered: their windows are ours to close."""
         self._term += 1
@@ -192,8 +191,9 @@ class Flusher:
 
     async def _decide(self, undecided: list[Due]) -> list[Decision] | None:
         """The decisions; None when the partitions went meanwhile: the next owner asks anew."""
-        questions = [self._question(one) for one in undecided]
-        self._deciding = asyncio.ensure_future(self._decider.decide(questions))
+        self.tally.begin([one.window for one in undecided], self._clocks.wall_ms())
+        asked = self._decider.decide([self._question(one) for one in undecided])
+        self._deciding = asyncio.ensure_future(asked)
         try:
             await asyncio.wait([self._deciding])
             return None if self._deciding.cancelled() else self._deciding.result()
@@ -275,7 +275,7 @@ class Flusher:
                 ids = [member.event_id for member in one.window.events]
                 self._claims.note(one.key, one.partition, ids, told_at)
             drop(one.contact, one.window, told_at, now_ms)
-            self.tally.close(one.window)
+            self.tally.close(one.window, self._clocks.wall_ms())
             prune(one.contact, self._written_below(one.partition), now_ms)
             self._contacts.put(one.key, one.contact, one.partition)
         if frozen:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from schemas.kinds import GROUP_LINK, INBOUND_TURN
 from streams.heads import EVERYBODY, Head, State
+from telemetry.distribution import SLOW, Distribution, Family
 
+KINDS: Final = (INBOUND_TURN, GROUP_LINK)
+COMMITS_KEPT: Final = 100_000
+"""So many jobs whose first event's commit is remembered, for the time until they are done."""
 PAUSED_TOLD: Final = 10
 """So many paused organizations are told by their ids, the rest by their number."""
 
@@ -46,13 +51,34 @@ class JobTally:
     cycles: int = 0
     busy_ms: int = 0
     """Sum of the attempts' durations."""
+    to_done: Distribution = field(default_factory=lambda: Distribution(SLOW))
+    """Seconds from the commit of a window's first event until its job is done."""
+    lane_wait: Family = field(default_factory=lambda: Family(SLOW))
+    """By kind: seconds from when a job may run until its attempt begins."""
+    commits: dict[str, int] = field(default_factory=dict)
+    """Job → commit of its window's first event, ms: of windows that this process closed, a bounded number."""
 
-    def hear(self, head: Head, now_ms: int) -> None:
+    def made(self, job_id: str, commit_ms: int) -> None:
+        """A window of this process became a job; its first event was committed then (ms)."""
+        if len(self.commits) >= COMMITS_KEPT:
+            del self.commits[next(iter(self.commits))]
+        self.commits[job_id] = commit_ms
+
+    def begin(self, head: Head, now_ms: int) -> None:
+        """An attempt begins."""
+        self.started += 1
+        came_ms = head.origin.timestamp if head.origin is not None else 0
+        self.lane_wait.observe((now_ms - max(head.run_after_ms, came_ms)) / 1000, kind_label(head.kind))
+
+    def hear(self, job_id: str, head: Head, now_ms: int) -> None:
         """An attempt has ended, and the head is where that led it."""
         self.busy_ms += now_ms - head.started_ms
+        commit_ms = self.commits.pop(job_id, None) if head.state.ended else None
         match head.state:
             case State.DONE:
                 self.done += 1
+                if commit_ms is not None:
+                    self.to_done.observe((now_ms - commit_ms) / 1000)
             case State.DELAYED:
                 self.delayed += 1
             case State.FAILED:
@@ -69,6 +95,11 @@ class JobTally:
         """The sum of the records' places; equal to `read` between two batches."""
         places = self.taken, self.returned, self.dropped, self.elsewhere, self.postponed, self.unreadable
         return sum(places) + self.refused_jobs
+
+
+def kind_label(kind: str) -> str:
+    """A job's kind as a label: whoever writes jobs may invent any number of kinds."""
+    return kind if kind in KINDS else "other"
 
 
 def told(tally: JobTally, running: int, waiting: int, paused: Collection[str] = ()) -> dict[str, int | str]:

@@ -31,6 +31,8 @@ from streams.lanes import Lanes, Limits
 from streams.ports import Outbox
 from streams.transport import Batched, Record, Table, each_batch
 from streams.whatsapp_numbers import default_number
+from streams.worker_readings import group_links_source, jobs_source
+from telemetry.readings import Source
 
 log = structlog.get_logger(__name__)
 
@@ -134,6 +136,19 @@ class JobRunner:
         """Its counters, and whose jobs are paused if any are."""
         jobs = told(self.executor.tally, len(self._calls), self._lanes.waiting, self._book.paused)
         return {**jobs, **self._group_links.counts.told()}
+
+    def sources(self) -> tuple[Source, ...]:
+        """What it counts, as metrics."""
+        return (
+            jobs_source(
+                self.executor.tally,
+                self._calls.took,
+                running=lambda: len(self._calls),
+                waiting=lambda: self._lanes.waiting,
+                paused=lambda: self._book.paused,
+            ),
+            group_links_source(self._group_links.counts),
+        )
 
     @property
     def share(self) -> float:

@@ -22,6 +22,10 @@ class Readiness:
             self._reasons.pop(part, None)
         status.report(self._name, "waiting" if self._reasons else "ready", "; ".join(self._reasons.values()))
 
+    def reasons(self) -> dict[str, str]:
+        """Why it waits, by part; from any thread."""
+        return self._reasons.copy()
+
     def of(self, part: str) -> Callable[[str | None], None]:
         """`say` for one part."""
         return lambda reason: self.say(part, reason)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+
+from telemetry import catalogue
+from telemetry.readings import Reading, by_label
 
 
 @dataclass(slots=True)
@@ -25,6 +29,14 @@ class Counts:
         self.requests += 1
         self.refused += 400 <= status < 500
         self.failed += status >= 500
+
+    def readings(self) -> Iterator[Reading]:
+        """As metrics."""
+        well = self.requests - self.refused - self.failed
+        answers = {"ok": well, "refused": self.refused, "failed": self.failed}
+        yield from by_label(catalogue.REQUESTS, answers)
+        ends = {"enqueued": self.enqueued, "known": self.known, "sent_at_once": self.reminders}
+        yield from by_label(catalogue.GROUP_LINKS_ASKED, ends)
 
     def told(self) -> dict[str, int]:
         """As flat numbers."""

@@ -15,6 +15,8 @@ import uvloop
 
 import status
 from settings import RajadaError, Settings
+from telemetry import pulse
+from telemetry.serving import serve
 from web.app import build
 from web.parts import Parts
 
@@ -59,6 +61,7 @@ def run_web(url: str, settings: Settings, *, host: str, port: int) -> None:
 
 async def _serve(url: str, settings: Settings, listener: socket.socket) -> None:
     application = build(url, settings)
+    serve(settings, NAME, application.state.parts.counts.readings)
     server = _Server(
         uvicorn.Config(
             application,
@@ -93,6 +96,7 @@ async def _watch(server: uvicorn.Server, parts: Parts, url: str) -> None:
     """Tell whether the service can do its work, and what it did."""
     told: str | None = ""
     while True:
+        pulse.beat()
         if server.started:
             await parts.look()
             if parts.waits_for != told:

@@ -215,7 +215,7 @@ def _table(run: RunFile, now: float) -> Table:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("NAME", "STATE", "PID", "SINCE", "RESTARTS", "LISTENS"):
+    for title in ("NAME", "STATE", "PID", "SINCE", "RESTARTS", "METRICS", "LISTENS"):
         table.add_column(title, justify="right" if title in {"PID", "RESTARTS"} else "left")
     for unit in run.units:
         table.add_row(
@@ -224,6 +224,7 @@ def _table(run: RunFile, now: float) -> Table:
             str(unit.pid or ""),
             _ago(now - unit.since),
             str(unit.restarts or ""),
+            unit.metrics.removeprefix("http://").removesuffix("/metrics"),
             unit.listens or unit.reason.partition("\n")[0],
         )
     return table

@@ -35,6 +35,8 @@ class UnitView(msgspec.Struct, frozen=True):
     started: str = ""
     """With the pid the lasting name of its process."""
     listens: str = ""
+    metrics: str = ""
+    """Where its metrics are read, and beside them its probes."""
     reason: str = ""
     log: str = ""
     stop_signal: int = int(signal.SIGTERM)

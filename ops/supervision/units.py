@@ -59,6 +59,10 @@ class Unit(ABC):
         """Where clients find it; empty when nowhere."""
         return ""
 
+    def metrics(self) -> str:
+        """Where its metrics are read; empty when nowhere."""
+        return ""
+
     def log_file(self) -> Path | None:
         """Where its output goes."""
         return None
@@ -117,10 +121,12 @@ class Program(Unit):
         needless: Callable[[], bool] = lambda: False,
         nice: int = 0,
         listens: str = "",
+        metrics: str = "",
     ) -> None:
         """`environment` is asked at each start: where the servers listen is known only then.
 
-        `needless` tells, when its turn comes, that it need not run at all; `listens`: where clients find it.
+        `needless` tells, when its turn comes, that it need not run at all; `listens`: where clients find it,
+        `metrics`: where its metrics are read.
         """
         self.name = name
         self.after = after
@@ -132,6 +138,7 @@ class Program(Unit):
         self._needless = needless
         self._nice = nice
         self._listens = listens
+        self._metrics = metrics
         self._pid: int | None = None
 
     def prepare(self) -> None:
@@ -169,6 +176,10 @@ class Program(Unit):
     def listens(self) -> str:
         """Where clients find it, if they do."""
         return self._listens
+
+    def metrics(self) -> str:
+        """Where its metrics are read, if they are."""
+        return self._metrics
 
     def log_file(self) -> Path:
         """The program's log."""

@@ -98,6 +98,7 @@ class Watched:
             pid=self._process.pid if self._process is not None and running else None,
             started=self._started if running else "",
             listens=self.unit.listens() if self.up else "",
+            metrics=self.unit.metrics() if running else "",
             reason=self.life.reason,
             log=str(file) if file is not None else "",
             stop_signal=int(self.unit.stop_signal),

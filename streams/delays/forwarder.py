@@ -188,3 +188,4 @@ class Forwarder:
             if send.topic not in DELAY_TOPICS and held.due_ms is not None:
                 self._tally.due += 1
                 self._tally.lateness.add(now_ms - held.due_ms, at_s)
+                self._tally.late.observe((now_ms - held.due_ms) / 1000)

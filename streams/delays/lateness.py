@@ -7,6 +7,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from telemetry.distribution import Distribution
+
 SPAN_S: Final = 60.0
 """The figures are those of the last minute."""
 BAR_MS: Final = 500
@@ -57,3 +59,6 @@ class Tally:
     undone: int = 0
     """Transactions that were aborted, and made again."""
     lateness: Lateness = field(default_factory=Lateness)
+    """Of the last minute."""
+    late: Distribution = field(default_factory=Distribution)
+    """Seconds, of all."""

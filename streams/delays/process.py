@@ -22,9 +22,12 @@ from streams.delays.outlet import TransactionalOutlet
 from streams.delays.plan import Trouble
 from streams.delays.probe import KafkaClock
 from streams.delays.queues import Mark, Queues
+from streams.delays.readings import delays_source
 from streams.delays.records import Place, Send
 from streams.due import DELAY_TOPICS
 from streams.topics import TopicsUnusable, ensure_topics
+from telemetry import pulse
+from telemetry.serving import serve
 
 log = structlog.get_logger(__name__)
 
@@ -68,14 +71,17 @@ class _Process:
         self._wait_s = FIRST_WAIT_S
         self._said: tuple[str, str] | None = None
         self._alarm = LateAlarm(identity, settings.language)
+        self._queues: Queues | None = None
         self._counted_at_s = 0.0
         self._look_at_s = time.monotonic() + ALARM_EVERY_S
 
     def run(self) -> None:
         """Until stopped."""
+        serve(self._settings, NAME, delays_source(self._tally, lambda: self._queues))
         clock = KafkaClock(self._bootstrap, self._settings.topic(CLOCK))
         try:
             while not self._stop.is_set():
+                pulse.beat()
                 try:
                     self._session(clock)
                 except (SessionOver, TopicsUnusable) as error:
@@ -90,10 +96,11 @@ class _Process:
         while not clock.known:
             if self._stop.is_set():
                 return
+            pulse.beat()
             self._say("waiting", "for Kafka to tell its time")
             clock.upkeep(0.05)
         waits_ms = {self._settings.topic(topic): wait_ms for topic, wait_ms in DELAY_TOPICS.items()}
-        queues = Queues(waits_ms)
+        queues = self._queues = Queues(waits_ms)
         outlet = TransactionalOutlet(
             self._bootstrap, transactional_id=self._id, full_name=self._settings.topic
         )
@@ -120,6 +127,7 @@ class _Process:
 
     def _forward(self, forwarder: Forwarder, intake: GroupIntake, queues: Queues, clock: KafkaClock) -> None:
         while not self._stop.is_set():
+            pulse.beat()
             forwarder.step()
             clock.upkeep()
             if forwarder.undone is not None:

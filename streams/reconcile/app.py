@@ -22,8 +22,11 @@ from schemas.topic_names import RECONCILER_ID, RECONCILIATION
 from settings import Settings
 from streams.reconcile.process import Reconciler
 from streams.reconcile.triggers import UnreadableTrigger, request_of
+from streams.reconcile.workshop import NAME
 from streams.topics import TopicsUnusable, ensure_topics
 from streams.transport import Batched, Record, Table, each_batch
+from streams.transport_readings import consumer_of, hangs, transport_source
+from telemetry.serving import serve
 
 log = structlog.get_logger(__name__)
 
@@ -82,6 +85,13 @@ class _Worker:
 
     def begin(self, app: faust.App, **options: Any) -> faust.Worker:
         """Called by `faust worker` and by no other command: look at the schedule, then wait for Kafka."""
+        serve(
+            self._settings,
+            NAME,
+            self._reconciler.readings,
+            transport_source(lambda: consumer_of(app), tables=False),
+            live=lambda: list(hangs(consumer_of(app))),
+        )
         self._reconciler.start()
         # until Faust takes the signals over, a stop ends the run that goes on, too
         before = {number: signal.signal(number, self._stopped) for number in (signal.SIGINT, signal.SIGTERM)}

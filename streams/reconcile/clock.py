@@ -7,7 +7,7 @@ Any number of clocks may look at one schedule: the database decides whose firing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -20,6 +20,8 @@ from streams.reconcile.ledger import Firing, Ledger, Row
 from streams.reconcile.run import Made, Runner
 from streams.reconcile.schedule import Schedule
 from streams.reconcile.ticking import look
+from telemetry import catalogue
+from telemetry.readings import Reading, by_label
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +65,13 @@ class Tally:
             "ticks_missed": self.ticks_missed,
             "last": self.last,
         }
+
+    def readings(self) -> Iterator[Reading]:
+        """As metrics."""
+        yield from by_label(catalogue.RUNS, self.ends.copy())
+        yield from by_label(catalogue.INSTANCES, self.counts.copy())
+        lost = {"skipped": self.ticks_skipped, "missed": self.ticks_missed}
+        yield from by_label(catalogue.TICKS_LOST, lost)
 
 
 class Clock:

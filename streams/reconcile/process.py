@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
@@ -20,10 +21,14 @@ from settings import Settings
 from streams.reconcile.clock import Clock
 from streams.reconcile.workshop import NAME, options_of, schedule_of, workshop
 from streams.transport import end_process
+from telemetry import pulse
+from telemetry.readings import Reading
 
 log = structlog.get_logger(__name__)
 
 COUNTERS_EVERY_S: Final = 5.0
+LOOP: Final = "schedule"
+"""The name of its loop among those of the process (`telemetry.pulse`)."""
 STOP_S: Final = 15.0
 
 
@@ -74,6 +79,11 @@ class Reconciler:
                 status.report(NAME, "waiting" if told else "ready", told)
                 log.info("reconciler_waits" if told else "reconciler_ready", reason=told or None)
 
+    def readings(self) -> Iterator[Reading]:
+        """What its runs did, as metrics; nothing before it has begun."""
+        if self._clock is not None:
+            yield from self._clock.tally.readings()
+
     def _live(self) -> None:
         try:
             asyncio.run(self._run())
@@ -101,5 +111,6 @@ class Reconciler:
 
 async def _tell(clock: Clock) -> None:
     while True:
+        pulse.beat(LOOP)
         status.counters(NAME, clock.tally.told())
         await asyncio.sleep(COUNTERS_EVERY_S)

@@ -35,6 +35,11 @@ class Alarms:
         self.on_change: Callable[[Mapping[Kind, str]], None] | None = None
         """Called with `active` whenever that changes: not empty means not ready."""
 
+    @staticmethod
+    def kinds() -> tuple[Kind, ...]:
+        """All there are."""
+        return tuple(WHAT_TO_DO)
+
     def note(self, kind: Kind, **facts: object) -> None:
         """Count and log something that is over already."""
         self.counts[kind] += 1

@@ -16,7 +16,7 @@ from .delivery import Delivery
 from .errors import FenceRefused, LeaseLost, TransportError
 from .failure import end_by, end_process, vital, waiting_tasks
 from .fetching import ChangelogMissing
-from .ledger import Batch
+from .ledger import Batch, Progress
 from .oversight import Oversight
 from .ownership import Membership, Ownership
 from .table import Table
@@ -161,6 +161,17 @@ class Consumer(Delivery):
             "transport_late_writes": sum(table.local.late_writes for table in tables),
             **{f"transport_alarm_{kind}": count for kind, count in sorted(self.alarms.counts.items())},
         }
+
+    def progress(self) -> Mapping[Any, Progress]:
+        """How far each partition is that isn't a changelog's.
+
+        From another thread: RuntimeError when the main loop just changes what is assigned; ask again.
+        """
+        return {tp: at for tp, at in self.ledger.progress().items() if not self._is_changelog_tp(tp)}
+
+    def log_end(self, tp: Any) -> int | None:
+        """The end of a log as the newest fetch answer told it; None before any. From any thread."""
+        return self._thread.stable_end(tp)
 
     # -- rebalance
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
 from .failure import end_process
+from .stopwatch import Stopwatch
 
 OnOwned = Callable[[set[int]], Awaitable[None] | None]
 OnRevoked = Callable[[], Awaitable[None] | None]
@@ -61,10 +63,15 @@ class Ownership:
         self._recovering: int | None = None
         """The number of revocations when the present recovery began: behind a newer one it is stale."""
         self._told: list[Owned] = []
+        self.pauses = Stopwatch()
+        """From when partitions are given up until the next ones are ours."""
+        self.recoveries = Stopwatch()
+        """Reading the state back."""
 
     def begin(self) -> None:
         """Partitions were assigned, and their recovery begins."""
         self._recovering = self._revocations
+        self.recoveries.begin(monotonic(), anew=True)
 
     def progress(self) -> tuple[int, int] | None:
         """Changelog records that are covered, and left to read; None when no recovery is under way."""
@@ -96,6 +103,8 @@ class Ownership:
                 for table in tables:
                     for callback in table.when_owned_callbacks:
                         await _call(callback, table.owned)
+                self.recoveries.end(monotonic())
+                self.pauses.end(monotonic())
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # Faust would drop it
@@ -113,6 +122,8 @@ class Ownership:
     async def give_up(self) -> None:
         """The partitions are going: tell those who work beside the streams, and wait for them."""
         self._revocations += 1
+        if self._told:  # at the first assignment there is nothing to give up
+            self.pauses.begin(monotonic())
         async with self._turn:
             told, self._told = self._told, []
             for table in told:

@@ -1,0 +1,145 @@
+"""What six real processes tell of themselves while they answer a burst and send a group link."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from ops.clinic import Clinic, Connection, Message, Written
+from ops.engine.scenario import Scenario
+from ops.engine.serving import EngineBeside
+from ops.whatsapp.serving import WhatsAppBeside
+from streams.identifiers import job_id
+from telemetry.catalogue import CATALOGUE
+from tests.e2e.conftest import MakeProcesses
+from tests.e2e.group_links import School, settings
+from tests.e2e.processes import Processes
+from tests.e2e.telemetry import NAMES, Ports
+from tests.e2e.waiting import until, value
+
+WINDOW_MS = 500
+WHEN_THERE_IS_SOMETHING = {
+    "rajada_window_stops_total", "rajada_alerts_raised_total", "rajada_reconciler_runs_total",
+    "rajada_reconciler_instances_total", "rajada_behind_records", "rajada_committed_offset",
+    "rajada_uncommitted_records", "rajada_unfinished_records",
+}  # fmt: skip
+"""Metrics without a sample until it happens."""
+
+
+@pytest.fixture
+def ports(unused_tcp_port_factory: object) -> Iterator[Ports]:
+    """A free port for each process."""
+    made = Ports({name: unused_tcp_port_factory() for name in NAMES})  # type: ignore[operator]  # a fixture's
+    yield made
+    made.client.close()
+
+
+@dataclass
+class Worked:
+    """A burst that was answered at the second attempt, and a group link that was sent."""
+
+    processes: Processes
+    clinic: Clinic
+    burst: list[Written]
+    job: str
+    phone: str
+    seen: set[str]
+    """Parts that the worker's /readyz named before it was ready."""
+
+
+@pytest.fixture
+def worked(
+    processes: MakeProcesses, ports: Ports, connection: Connection, engine: EngineBeside,
+    whatsapp: WhatsAppBeside,
+) -> Worked:  # fmt: skip
+    made = processes(
+        **settings(whatsapp, AGENT_ENGINE_URL=engine.url, RAJADA_ALERTS_EVERY_S="0.5"),
+        AGENT_ENGINE_TOKEN="engine-secret-token",
+    )
+    ports.spawn(made, *NAMES)
+    seen: set[str] = set()
+    deadline = time.monotonic() + 45
+    while time.monotonic() < deadline:
+        try:
+            answer = ports.ask("worker", "readyz")
+        except httpx.HTTPError:
+            time.sleep(0.02)
+            continue
+        if answer.status_code == 200:
+            break
+        seen |= {one["part"] for one in answer.json()["troubles"]}
+        assert all(one["what_to_do"] for one in answer.json()["troubles"])
+        time.sleep(0.02)
+    for name in NAMES:
+        made.wait_ready(name)
+    engine.treat(Scenario(mode="rate", retry_after="1", times=1))
+    clinic = Clinic.found(connection, debounce_ms=WINDOW_MS)
+    (ana,) = clinic.register(connection, ["Ana"])
+    burst = [clinic.write(connection, [Message(ana)])[0] for _ in range(3)]
+    school = School.found(connection, made)
+    phone = school.enrol(1)
+    until(lambda: value(connection, "SELECT count(*) FROM job_queue WHERE status = 'done'") == 1, 30)
+    school.becomes(phone, "sent")
+    until(lambda: ports.scrape("sink").of("rajada_slot_lag_bytes", slot=made.environment["RAJADA_SLOT"]) > 0)
+    return Worked(made, clinic, burst, job_id(clinic.organization_id, burst[0].event_id), phone, seen)
+
+
+def test_what_a_run_leaves_in_metrics_and_probes(worked: Worked, ports: Ports) -> None:
+    known = {metric.name: metric for metric in CATALOGUE}
+    shown = {name: ports.scrape(name) for name in NAMES}
+    for name, scrape in shown.items():
+        for metric, kind in scrape.kinds.items():
+            told = known[metric]
+            assert name in told.served_by and kind == told.kind, (name, metric)
+            labelled = {labels - {"quantile"} for labels in scrape.labels[metric]}
+            assert labelled == {frozenset(told.labels)}, (name, metric)
+        promised = {metric.name for metric in CATALOGUE if name in metric.served_by}
+        assert promised - scrape.kinds.keys() <= WHEN_THERE_IS_SOMETHING, name
+        for probe in ("livez", "readyz", "startupz"):
+            answer = ports.ask(name, probe)
+            assert (answer.status_code, answer.json()) == (200, {"process": name, "ok": True, "troubles": []})
+    assert worked.seen >= {"group"}, "the worker told what it waited for before it was ready"
+    assert ports.ask("web", "nothing").status_code == 404
+    worker, sink = shown["worker"], shown["sink"]
+    for scrape, stages in ((worker, ("collect", "jobs", "group_links")), (sink, ("sink",))):
+        for stage in stages:
+            read = scrape.of("rajada_records_read_total", stage=stage)
+            assert read == scrape.sum("rajada_records_total", stage=stage) > 0, stage
+    begun, ended = worker.sum("rajada_windows_begun_total"), worker.sum("rajada_windows_ended_total")
+    assert begun - ended == worker.of("rajada_windows_open") == 0
+    assert worker.of("rajada_attempts_ended_total", end="done") == 2
+    assert shown["relay"].of("rajada_published_total") == 4
+    assert worker.of("rajada_commit_to_job_seconds_count") == 1
+    assert worker.of("rajada_commit_to_job_seconds_sum") >= WINDOW_MS / 1000
+    assert worker.of("rajada_commit_to_done_seconds_sum") >= 1 + WINDOW_MS / 1000, "it waited for its retry"
+    assert shown["delays"].of("rajada_delay_lateness_seconds_count") >= 1
+    committed = {dict(labels)["topic"] for name, labels in worker.values if name == "rajada_committed_offset"}
+    assert len(committed) == 4, "the topics of all its agents, and no changelogs"
+
+
+def test_a_process_without_its_servers_says_which_it_is_and_lives(
+    processes: MakeProcesses, ports: Ports, unused_tcp_port: int
+) -> None:
+    made = processes(
+        KAFKA_BOOTSTRAP_SERVERS=f"127.0.0.1:{unused_tcp_port}",
+        DATABASE_URL=f"postgresql://nobody@127.0.0.1:{unused_tcp_port}/none",
+    )
+    ports.spawn(made, "web", "sink", "delays")
+    for name, part in (("web", "database"), ("sink", "broker"), ("delays", "broker")):
+
+        def told(name: str = name) -> list[str]:
+            try:
+                return [one["part"] for one in ports.ask(name, "readyz").json()["troubles"]]
+            except httpx.HTTPError:
+                return []
+
+        until(lambda part=part, told=told: told() == [part], 30)
+        answer = ports.ask(name, "readyz")
+        assert answer.status_code == 503 and "rajada doctor" in answer.json()["troubles"][0]["what_to_do"]
+        assert ports.ask(name, "startupz").status_code == 503
+        assert ports.ask(name, "livez").status_code == 200, "a restart would not bring the server back"
+        assert ports.scrape(name).of("rajada_ready") == 0

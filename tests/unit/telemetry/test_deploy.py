@@ -1,0 +1,100 @@
+"""What Prometheus and Grafana are given asks only for what there is, and every alert has its page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from telemetry.catalogue import CATALOGUE, PROCESSES
+
+ROOT = Path(__file__).parents[3]
+PROMETHEUS = ROOT / "deploy/prometheus"
+RUNBOOKS = ROOT / "docs/runbooks"
+GRAFANA = ROOT / "deploy/grafana"
+
+KNOWN = {metric.name: metric for metric in CATALOGUE}
+RULES: list[dict[str, Any]] = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]
+DASHBOARD: dict[str, Any] = json.loads((GRAFANA / "dashboards/rajada.json").read_text())
+
+
+def asked(expression: str) -> Iterator[tuple[str, set[str]]]:
+    """The metrics of ours in an expression, each with the labels that it is asked by."""
+    for name, _, labels in re.findall(r"\b(rajada_\w+)(\{([^}]*)\})?", expression):
+        base = name if name in KNOWN else re.sub(r"_(bucket|count|sum)$", "", name)
+        yield base, set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", labels))
+
+
+def check(expression: str) -> None:
+    found = list(asked(expression))
+    for name, labels in found:
+        assert name in KNOWN, f"{name} is not in the catalogue"
+        assert labels <= set(KNOWN[name].labels), (name, labels)
+        if re.search(rf"{name}_bucket", expression):
+            assert KNOWN[name].kind == "histogram"
+    by = {one for group in re.findall(r"\bby \(([^)]*)\)", expression) for one in re.split(r",\s*", group)}
+    all_labels = {label for name, _ in found for label in KNOWN[name].labels}
+    assert by <= all_labels | {"le", "instance"}, (by, expression)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alert_asks_for_what_there_is_and_has_a_page(rule: dict[str, Any]) -> None:
+    check(rule["expr"])
+    assert "rajada" in rule["expr"]
+    assert rule["labels"]["severity"] in ("warning", "critical")
+    page = ROOT / rule["annotations"]["runbook"]
+    assert page == RUNBOOKS / f"{rule['alert']}.md"
+    text = page.read_text()
+    assert text.startswith(f"# {rule['alert']}: ") and rule["expr"].strip() in text
+    assert all(part in text for part in ("## What it means", "## Look at", "## Do")), "one page form for all"
+    for found, _ in asked(text):
+        assert found in KNOWN, found
+
+
+def test_no_page_is_left_over_and_all_are_listed() -> None:
+    names = {rule["alert"] for rule in RULES}
+    assert {page.stem for page in RUNBOOKS.glob("*.md")} - {"README"} == names
+    assert set(re.findall(r"\[(Rajada\w+)\]\(\1\.md\)", (RUNBOOKS / "README.md").read_text())) == names
+    for page in RUNBOOKS.glob("*.md"):
+        assert set(re.findall(r"\bRajada[A-Z]\w+", page.read_text())) <= names, page
+
+
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_a_panel_asks_for_what_there_is(panel: dict[str, Any]) -> None:
+    for target in panel["targets"]:
+        check(target["expr"])
+        assert re.search(r"\b(rajada|process)_", target["expr"])
+
+
+def test_the_dashboard_has_each_panel_once_and_in_a_place_of_its_own() -> None:
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(ids) == len(set(ids)) and DASHBOARD["uid"] and DASHBOARD["schemaVersion"]
+    taken = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert at["x"] + at["w"] <= 24 and not cells & taken, panel["title"]
+        taken |= cells
+
+
+def test_grafana_finds_its_files() -> None:
+    for file in (GRAFANA / "provisioning").rglob("*.yml"):
+        assert yaml.safe_load(file.read_text())["apiVersion"] == 1
+
+
+def test_prometheus_scrapes_every_process() -> None:
+    compose = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+    (job,) = compose["scrape_configs"]
+    assert job["job_name"] == "rajada" and set(job["dns_sd_configs"][0]["names"]) == set(PROCESSES)
+    local = yaml.safe_load((PROMETHEUS / "local.yml").read_text())
+    (job,) = local["scrape_configs"]
+    assert job["static_configs"][0]["targets"] == [f"127.0.0.1:{9400 + n}" for n in range(len(PROCESSES))]
+    assert all(one["rule_files"] == ["alerts.yml"] for one in (compose, local))
