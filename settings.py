@@ -188,7 +188,7 @@ class Settings(BaseSettings):
     """Debezium's records come once even after a crash, for readers of committed records (docs/cdc.md)."""
     connect_heap_mb: int = Field(default=384, ge=192)
     """Largest heap of the embedded Kafka Connect, MiB."""
-    heartbeat_s: float = Field(default=10.0, ge=0.1)
+    heartbeat_s: float = Field(default=3.0, ge=0.1)
     """How often Debezium gives a sign of life, which lets Postgres drop WAL while no event is written."""
 
     # -- windows and decisions (spec/dispatch.md)

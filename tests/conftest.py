@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.servers import kafka_server, postgres_server
 
 if TYPE_CHECKING:
+    from ops.embedded.connect import EmbeddedConnect
     from ops.embedded.registry import EmbeddedRegistry
     from ops.engine.serving import EngineBeside
     from ops.whatsapp.serving import WhatsAppBeside
@@ -36,6 +37,19 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a superuser on a real Postgres with wal_level=logical."""
     with postgres_server(_folder(tmp_path_factory, "postgres")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def connect(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedConnect]:
+    """A Kafka Connect with Debezium, for connectors to any Postgres here that asks for no password."""
+    from ops.cdc.files import worker_environment
+    from ops.embedded.connect import EmbeddedConnect
+    from settings import Settings
+
+    settings = Settings(topic_prefix=f"c{uuid.uuid4().hex[:10]}.")
+    folder = _folder(tmp_path_factory, "connect")
+    with EmbeddedConnect(folder, lambda: worker_environment(settings, kafka, "postgresql://")) as server:
+        yield server
 
 
 def _folder(factory: pytest.TempPathFactory, name: str) -> Path:

@@ -108,6 +108,8 @@ class Connectors:
             return mended
         for one in mended:
             self._connect.wait_for(one.name, "RUNNING", RUNNING_S)
+            # with its first sign of life: from now on a slot that is made anew is noticed, before it was not
+            self._connect.wait_position(one.name, RUNNING_S)
         return [replace(one, state="RUNNING") for one in mended]
 
     def remove(self, *, without_connect: bool = False) -> list[str]:

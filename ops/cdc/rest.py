@@ -141,6 +141,17 @@ class Connect:
                 )
             time.sleep(_POLL_S)
 
+    def wait_position(self, name: str, timeout_s: float) -> None:
+        """Until a connector has noted a position. Raises NotYet."""
+        deadline = time.monotonic() + timeout_s
+        while self.position(name) is None:
+            if time.monotonic() > deadline:
+                raise NotYet(
+                    f"{name} runs, but has noted no position after {timeout_s:.0f} s. `rajada connector status` "
+                    "tells whether it has failed since."
+                )
+            time.sleep(_POLL_S)
+
     def _ask(self, method: str, path: str, body: object = None, *, absent: bool = False) -> object:
         """The answer's content ({} when it has none); None for what is not there, with `absent`."""
         deadline = time.monotonic() + _TIMEOUT_S
