@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
+# The tests start hundreds of processes of ours: compiled code that is kept saves each of them most of a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow check format bench clean
 
@@ -23,7 +26,7 @@ demo: setup ## Run the main job on real Kafka and Postgres, a minute of a clinic
 test: check test-unit test-thorough test-integration ## Check the code and pass the tests
 
 test-unit: setup ## The tests that need neither Kafka nor Postgres (seconds)
-	$(BIN)/python -m pytest tests/unit -m "not slow and not thorough" -n 2
+	$(BIN)/python -m pytest tests/unit -m "not slow and not thorough" -n 2 -p no:schemathesis
 
 test-thorough: setup ## Properties and models of the same tier that take more than a moment
 	$(BIN)/python -m pytest tests/unit -m "thorough and not slow" -n 2
