@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ops.commands import (
+    acls,
     alerts,
     connector,
     demo,
@@ -92,6 +93,7 @@ app.command("reconcile", rich_help_panel=_TOOLS)(reconcile.reconcile)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
+processes.topics.command("acls")(acls.acls)
 app.add_typer(connector.app, name="connector", rich_help_panel=_PARTS)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
 app.add_typer(schemas.app, name="schemas", rich_help_panel=_TOOLS)

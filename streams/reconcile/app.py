@@ -17,6 +17,7 @@ from typing import Any, Final
 import faust
 import structlog
 
+from kafka_access import kafka_security
 from logs import configure_logging, logging_config
 from schemas.topic_names import RECONCILER_ID, RECONCILIATION
 from settings import Settings
@@ -24,7 +25,7 @@ from streams.reconcile.process import Reconciler
 from streams.reconcile.triggers import UnreadableTrigger, request_of
 from streams.reconcile.workshop import NAME
 from streams.topics import TopicsUnusable, ensure_topics
-from streams.transport import Batched, Record, Table, each_batch
+from streams.transport import Batched, Record, Table, credentials, each_batch
 from streams.transport_readings import consumer_of, hangs, transport_source
 from telemetry.serving import serve
 
@@ -48,6 +49,7 @@ def build_app(settings: Settings) -> faust.App:
     app = faust.App(
         settings.topic(RECONCILER_ID),
         broker=f"batched://{settings.bootstrap()}",
+        broker_credentials=credentials(kafka_security(settings, settings.bootstrap())),
         store="batchmem://",
         Table=Table,
         Worker=worker.begin,

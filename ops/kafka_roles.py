@@ -1,0 +1,181 @@
+"""What each process may do in Kafka: the access list of every role, without any client (docs/access.md).
+
+A role is one login. What is not in its list it may not do, where the brokers check (`authorizer.class.name`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from schemas.topic_names import (
+    APP_ID,
+    CLOCK,
+    CONTACTS_CHANGELOG,
+    CONTROL,
+    DEAD,
+    DELAY,
+    GROUP_LINKS,
+    JOBS,
+    JOBS_CHANGELOG,
+    OUTCOMES,
+    PARKING,
+    RECONCILER_ID,
+    RECONCILIATION,
+    SOURCE,
+)
+from settings import RajadaError, Settings
+
+Kind: TypeAlias = Literal["topic", "group", "transactional-id"]
+Operation: TypeAlias = Literal[
+    "Read", "Write", "Describe", "DescribeConfigs", "Create", "Delete", "AlterConfigs"
+]
+
+ROLES: Final = ("relay", "worker", "delays", "sink", "web", "reconciler", "operator")
+"""Whom there is a list for; `operator` is who runs `rajada` by hand and makes the topics."""
+
+DELAYS: Final = f"{DELAY}."
+"""What the names of all delay topics begin with."""
+SINK_GROUP: Final = "rajada-sink"
+DELAYS_GROUP: Final = "rajada-delays"
+GRAVES_GROUP: Final = "rajada-graves"
+"""Named by whoever counts dead letters; nobody joins it, and so with the next."""
+ORIGINALS_GROUP: Final = f"{SOURCE}-originals"
+WHY_GROUP: Final = "rajada-why"
+PRODUCE_ID: Final = "rajada-produce-"
+
+
+class NoSuchRole(RajadaError):
+    """There is no list for a role of that name; the message tells those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What a role may do with a topic, a group or a transactional id of the installation.
+
+    `name` is without the installation's prefix, unless `bare`: then it has none. `start`: all whose names
+    begin so.
+    """
+
+    kind: Kind
+    name: str
+    operations: tuple[Operation, ...]
+    start: bool = False
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of an access list as Kafka has it: who may do what with which."""
+
+    principal: str
+    kind: Kind
+    name: str
+    start: bool
+    operation: Operation
+
+
+def _topics(operations: Sequence[Operation], *names: str) -> tuple[Right, ...]:
+    return tuple(Right("topic", name, tuple(operations), start=name == DELAYS) for name in names)
+
+
+def _group(name: str, *, bare: bool = False) -> Right:
+    return Right("group", name, ("Read",), bare=bare)
+
+
+_ALL: Final = (
+    SOURCE, GROUP_LINKS, JOBS, CONTROL, OUTCOMES, DEAD, PARKING, CLOCK, RECONCILIATION, CONTACTS_CHANGELOG,
+    JOBS_CHANGELOG, DELAYS,
+)  # fmt: skip
+_SEEN: Final = _topics(["Describe"], *_ALL)
+"""A process looks whether all topics are there before it begins."""
+_PUBLISHES: Final = _topics(["Write", "DescribeConfigs"], SOURCE, GROUP_LINKS, DEAD, OUTCOMES)
+"""Whoever publishes events asks first how large a record may be; one too large is a dead letter."""
+
+RIGHTS: Final[Mapping[str, tuple[Right, ...]]] = {
+    "relay": (*_SEEN, *_PUBLISHES),
+    "worker": (
+        *_SEEN,
+        *_topics(["Read"], SOURCE, GROUP_LINKS, JOBS, CONTROL),
+        *_topics(["Read", "Write"], CONTACTS_CHANGELOG, JOBS_CHANGELOG),
+        *_topics(["Write"], JOBS, PARKING, DELAYS),
+        *_PUBLISHES,  # it sweeps, and puts hand-made events right
+        _group(APP_ID),
+        _group(ORIGINALS_GROUP),
+    ),
+    "delays": (
+        *_SEEN,
+        *_topics(["Read", "Write"], DELAYS),
+        *_topics(["Write"], JOBS, SOURCE, GROUP_LINKS, CONTROL, OUTCOMES, DEAD, PARKING, CLOCK),
+        _group(DELAYS_GROUP),
+        Right("transactional-id", f"{DELAYS_GROUP}-", ("Write",), start=True),
+    ),
+    "sink": (
+        *_SEEN,
+        *_topics(["Read"], OUTCOMES),
+        *_topics(["Read", "Write"], DEAD, PARKING),  # alerts count what lies there
+        *_topics(["Write"], DELAYS, CONTROL),  # it asks after group links that are stuck
+        _group(SINK_GROUP),
+        _group(GRAVES_GROUP),
+    ),
+    "web": _topics(["Write"], CONTROL),
+    "reconciler": (*_SEEN, *_topics(["Read"], RECONCILIATION), _group(RECONCILER_ID)),
+    "operator": (
+        *_topics(["Read", "Write", "Create", "Delete", "DescribeConfigs", "AlterConfigs"], *_ALL),
+        *(
+            _group(name)
+            for name in (APP_ID, SINK_GROUP, DELAYS_GROUP, RECONCILER_ID, GRAVES_GROUP, ORIGINALS_GROUP)
+        ),
+        _group(WHY_GROUP, bare=True),
+        Right("transactional-id", PRODUCE_ID, ("Write",), start=True, bare=True),
+    ),
+}
+"""Read and Write bring Describe along. `Delete` is also what erases a topic's records (`rajada forget`)."""
+
+
+def rights_of(role: str) -> tuple[Right, ...]:
+    """What a role may do. Raises NoSuchRole."""
+    if role not in RIGHTS:
+        raise NoSuchRole(f"There is no role {role!r}; there are {', '.join(ROLES)}.")
+    return RIGHTS[role]
+
+
+def entries(role: str, principal: str, settings: Settings) -> list[Entry]:
+    """The access list of a role in this installation, each entry once. Raises NoSuchRole.
+
+    Args:
+        role: one of ROLES.
+        principal: as Kafka names the login: `User:…`.
+        settings: the topics' prefix.
+    """
+    found = [
+        Entry(
+            principal,
+            right.kind,
+            right.name if right.bare else settings.topic(right.name),
+            right.start,
+            operation,
+        )
+        for right in rights_of(role)
+        for operation in right.operations
+    ]
+    return list(dict.fromkeys(found))
+
+
+def commands(found: Iterable[Entry], bootstrap: str) -> list[str]:
+    """The same as command lines of Kafka's own tool, one a resource."""
+    together: dict[tuple[str, Kind, str, bool], list[Operation]] = {}
+    for one in found:
+        together.setdefault((one.principal, one.kind, one.name, one.start), []).append(one.operation)
+    lines = []
+    for (principal, kind, name, start), operations in together.items():
+        words = [
+            "kafka-acls.sh", "--bootstrap-server", bootstrap, "--command-config", "admin.properties", "--add",
+            "--allow-principal", principal,
+            *(word for operation in operations for word in ("--operation", operation)),
+            f"--{kind}", name, *(["--resource-pattern-type", "prefixed"] if start else []),
+        ]  # fmt: skip
+        lines.append(shlex.join(words))
+    return lines
