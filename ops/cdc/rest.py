@@ -147,8 +147,8 @@ class Connect:
         while self.position(name) is None:
             if time.monotonic() > deadline:
                 raise NotYet(
-                    f"{name} runs, but has noted no position after {timeout_s:.0f} s. `rajada connector status` "
-                    "tells whether it has failed since."
+                    f"{name} runs, but has noted no position after {timeout_s:.0f} s. `rajada connector "
+                    "status` tells whether it has failed since."
                 )
             time.sleep(_POLL_S)
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -16,10 +17,12 @@ import psycopg
 import pytest
 from confluent_kafka import Message
 
+from db.migrate import migrate
 from db.relay import run_relay
 from ops.cdc.rest import Connect, ConnectAway
 from ops.doctor.connectors import connector_verdicts, debezium_publishes
 from ops.embedded.connect import EmbeddedConnect
+from ops.embedded.postgres import EmbeddedPostgres
 from schemas.alert_texts import title
 from settings import Settings
 from sinks.watches import Heartbeats
@@ -267,3 +270,30 @@ def test_kill_9_under_load_loses_nothing_and_keeps_the_order(
         time.sleep(1)
     assert_all_there_in_order(cdc.topics, written[0])
     assert cdc.seen().trouble is None
+
+
+def test_postgres_is_restarted_and_killed_and_debezium_goes_on_by_itself(
+    kafka: str, prefix: str, connect: EmbeddedConnect, tmp_path: Path
+) -> None:
+    settings = settings_of(prefix)
+    with (
+        EmbeddedPostgres(tmp_path / "postgres") as server,
+        topics_of(kafka, settings) as topics,
+        Connect(connect.url) as rest,
+    ):
+        server.ensure_database("crm")
+        url = server.url_of("crm")
+        migrate(url, crm="ours")
+        cdc = Cdc(url, kafka, settings, rest, topics)
+        cdc.register()
+        events = set()
+        for down in (server.stop, server.kill):
+            with psycopg.connect(url, autocommit=True) as connection:
+                events |= {insert_event(connection) for _ in range(20)}
+            down()
+            server.start()
+            with psycopg.connect(url, autocommit=True) as connection:
+                events |= {insert_event(connection) for _ in range(20)}
+        assert {row_of(one)["id"] for one in topics.read(AI, len(events))} == events
+        assert cdc.seen().trouble is None
+        cdc.all.remove()
