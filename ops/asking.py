@@ -26,10 +26,19 @@ def asking(url: str) -> Iterator[None]:
         what = masked(str(error)) or type(error).__name__
         if is_away(error):
             raise Unreachable(
-                f"Postgres does not answer at {shown(url)} ({what}). Start it, or correct DATABASE_URL."
+                f"Postgres does not answer at {shown(url)} ({what}). {_advice(what)}"
             ) from error
         if isinstance(error, (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)):
             raise NotMigrated(
                 f"{shown(url)} is not prepared for Rajada ({what}). Run `rajada migrate`."
             ) from error
         raise OpsError(f"Postgres at {shown(url)} refuses a statement: {what}") from error
+
+
+def _advice(what: str) -> str:
+    """What to do about a server that gave no connection, by its words."""
+    if any(word in what for word in ("certificate", "SSL", "no encryption", "host name")):
+        return (
+            "Correct sslmode and sslrootcert in DATABASE_URL, or the server's certificate (docs/access.md)."
+        )
+    return "Start it, or correct DATABASE_URL."
