@@ -1,9 +1,10 @@
 """The executor against a bare httpx loop, with the same concurrency and the same engine, in one run.
 
 `python -m bench.executor [--jobs N] [--rounds N] [--concurrency N] [--delay-ms N]` starts what it needs:
-Kafka, Postgres, the stand-in engine (turns of 20 ms) and a worker. Each round runs httpx alone, then the
-worker over as many job records of as many contacts: from the first record's append to the last `done`. One
-machine carries the loop, the engine and the servers; the processors' own clocks are printed too.
+Kafka, Postgres, the stand-in engine (turns of 20 ms) and a worker. Each round runs httpx alone, then our
+handler of turns alone (over small pools: httpx' own costs more with each connection), then the worker over as
+many job records of as many contacts: from the first record's append to the last `done`. One machine carries
+the loop, the engine and the servers; the processors' own clocks are printed too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.http import Measure, bare, engine_process, turns
+from bench.http import Measure, bare, engine_process, handled, turns
 from bench.processes import Process, running
 from bench.servers import Servers, own_database, own_topics, servers
 from schemas.codec import decode_outcome, encode_job
@@ -103,8 +104,8 @@ def _ended(at: Settings, worker: Process, wanted: set[str]) -> float:
 
 def measure(
     at: Servers, jobs: int, rounds: int, concurrency: int, delay_ms: int
-) -> list[tuple[Measure, Round]]:
-    """Both, in turns, in one run."""
+) -> list[tuple[Measure, Measure, Round]]:
+    """All three, in turns, in one run."""
     found = []
     with engine_process(delay_ms) as url, own_database(at.admin_url) as database, own_topics(at) as settings:
         os.environ |= {
@@ -117,7 +118,8 @@ def measure(
             worker.wait_ready()
             for _ in range(rounds):
                 loop = asyncio.run(bare(url, turns(jobs), concurrency))
-                found.append((loop, work_off(settings, worker, turns(jobs))))
+                handler = asyncio.run(handled(url, turns(jobs), concurrency))
+                found.append((loop, handler, work_off(settings, worker, turns(jobs))))
     return found
 
 
@@ -131,15 +133,20 @@ def main() -> int:
     given = parser.parse_args()
     with servers() as at:
         found = measure(at, given.jobs, given.rounds, given.concurrency, given.delay_ms)
-    for loop, ours in found:
+    for loop, handler, ours in found:
         print(f"bare httpx loop  {loop}")
+        print(f"handler alone    {handler}")
         print(
             f"executor         {ours.per_second:,.0f} jobs/s, {ours.cpu_us:,.0f} µs of CPU a job, "
-            f"peak {ours.peak_mib:.0f} MiB; ratio {ours.per_second / loop.per_second:.2f}"
+            f"peak {ours.peak_mib:.0f} MiB"
         )
-    ratios = [ours.per_second / loop.per_second for loop, ours in found]
-    print(f"executor / bare loop: {min(ratios):.2f} / {statistics.median(ratios):.2f} / {max(ratios):.2f}")
+    _ratio("bare loop", [ours.per_second / loop.per_second for loop, _, ours in found])
+    _ratio("handler alone", [ours.per_second / handler.per_second for _, handler, ours in found])
     return 0
+
+
+def _ratio(beside: str, ratios: list[float]) -> None:
+    print(f"executor / {beside}: {min(ratios):.2f} / {statistics.median(ratios):.2f} / {max(ratios):.2f}")
 
 
 if __name__ == "__main__":
