@@ -181,9 +181,9 @@ class Settings(BaseSettings):
     publication: str = Field(default="rajada", pattern=r"^[a-z0-9_]{1,63}$")
     """Name of the publication."""
     publisher: Literal["relay", "debezium"] = "relay"
-    """Who publishes the event log under `rajada up`: our relay, or Debezium on Kafka Connect (docs/cdc.md)."""
+    """Who publishes the event log under `rajada up`: our relay, or Debezium on Connect (docs/cdc.md)."""
     connect_url: Annotated[str | None, BeforeValidator(_web_address)] = None
-    """Where Kafka Connect's REST interface is; unset = the one of `rajada up`, else http://localhost:8083."""
+    """Where Kafka Connect's REST interface is; unset = that of `rajada up`, else http://localhost:8083."""
     connect_exactly_once: bool = False
     """Debezium's records come once even after a crash, for readers of committed records (docs/cdc.md)."""
     connect_heap_mb: int = Field(default=384, ge=192)
@@ -304,6 +304,8 @@ class Settings(BaseSettings):
     """Address on which a process serves metrics and probes; 0.0.0.0 = everywhere (no secrets are in them)."""
     metrics_port: int | None = Field(default=None, ge=0, le=65_535)
     """Its port; unset = none, and under `rajada up` a free one for each process; 0 = none there either."""
+    tracing: bool = False
+    """Send traces by OpenTelemetry, where the OTEL_ variables say (docs/tracing.md)."""
 
     # -- alerts
     language: Language = "pt-BR"
@@ -378,8 +380,8 @@ class Settings(BaseSettings):
     instance_id: str | None = Field(
         default=None, pattern=r"^[A-Za-z0-9._-]{1,200}$", validation_alias="CONSUMER_GROUP_INSTANCE_ID"
     )
-    """Name of a worker that outlives its process, such as its pod's: back within the session timeout it takes its
-    place again without a rebalance (docs/transport.md). No two may have one name; unset = none."""
+    """Name of a worker that outlives its process, such as its pod's: back within the session timeout it takes
+    its place again without a rebalance (docs/transport.md). No two may have one name; unset = none."""
     session_timeout_s: float = Field(default=6.0, ge=1.0)
     """Kafka session timeout of the worker, seconds."""
     log_format: Literal["console", "json"] = "console"
@@ -449,10 +451,14 @@ def get_settings() -> Settings:
         raise WrongSetting("\n".join(_told(one) for one in error.errors())) from None
 
 
-def _told(error: ErrorDetails) -> str:
-    """One wrong setting, by the name of its variable; values stay out, since some are secrets."""
-    name = str(error["loc"][0])
+def variable_of(name: str) -> str:
+    """The environment variable of a field of `Settings`."""
     field = Settings.model_fields.get(name)
     alias = field.validation_alias if field is not None else None
-    variable = alias if isinstance(alias, str) else name if name.isupper() else f"RAJADA_{name.upper()}"
-    return f"{variable}: {error['msg']}. Correct or unset it; settings.py lists all settings."
+    return alias if isinstance(alias, str) else name if name.isupper() else f"RAJADA_{name.upper()}"
+
+
+def _told(error: ErrorDetails) -> str:
+    """One wrong setting, by the name of its variable; values stay out, since some are secrets."""
+    variable = variable_of(str(error["loc"][0]))
+    return f"{variable}: {error['msg']}. Correct or unset it; `rajada settings` lists all settings."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,8 +29,9 @@ from ops.commands import (
     reconcile,
     replay,
     roles,
-    stack,
     schemas,
+    settings,
+    stack,
     sweep,
     tokens,
     web,
@@ -38,22 +39,33 @@ from ops.commands import (
     why,
 )
 from ops.errors import exit_code_of
+from ops.examples import show_in
 
-app = typer.Typer(
 if TYPE_CHECKING:
     from schemas.framing import Ids
 
+app = typer.Typer(
     name="rajada",
     help="Turns bursts of customer messages into one job each: Postgres event log, Kafka, and back.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
-_STACK = "The whole stack"
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"rajada {version('rajada')}")
+        raise typer.Exit
+
 
 @app.callback()
-def _begin() -> None:
+def _begin(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Turns bursts of customer messages into one job each: Postgres event log, Kafka, and back."""
     from schemas.framing import ask
 
@@ -68,6 +80,7 @@ def _registry() -> Ids | None:
     return registry_of(get_settings())
 
 
+_STACK = "The whole stack"
 _PARTS = "Its parts, one at a time"
 _TOOLS = "Tools"
 
@@ -90,18 +103,20 @@ app.command("resume", rich_help_panel=_TOOLS)(pauses.resume)
 app.command("produce", rich_help_panel=_TOOLS)(produce.produce)
 app.command("replay", rich_help_panel=_TOOLS)(replay.replay)
 app.command("reconcile", rich_help_panel=_TOOLS)(reconcile.reconcile)
+app.command("settings", rich_help_panel=_TOOLS)(settings.settings)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
 processes.topics.command("acls")(acls.acls)
 app.add_typer(connector.app, name="connector", rich_help_panel=_PARTS)
-app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
 app.add_typer(schemas.app, name="schemas", rich_help_panel=_TOOLS)
+app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
 app.add_typer(alerts.app, name="alerts", rich_help_panel=_TOOLS)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_TOOLS)
 app.add_typer(group_links.app, name="group-links", rich_help_panel=_TOOLS)
 app.add_typer(tokens.app, name="tokens", rich_help_panel=_TOOLS)
 app.add_typer(whatsapp.app, name="whatsapp", rich_help_panel=_TOOLS)
+show_in(app)
 
 
 def main() -> None:

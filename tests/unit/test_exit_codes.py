@@ -22,7 +22,7 @@ def test_every_command_says_what_it_does() -> None:
 
 
 def test_the_page_is_the_table() -> None:
-    assert as_markdown() in PAGE.read_text(), "print it anew: python -m ops.exit_codes"
+    assert as_markdown() in PAGE.read_text(), "print it anew: python -m ops.commands_page"
 
 
 def test_every_code_has_one_meaning() -> None:

@@ -1,0 +1,65 @@
+"""docs/settings.md and `rajada settings` tell every setting, from `settings.py` itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ops.cli import app
+from ops.settings_page import as_markdown, settings_told
+from settings import Settings, get_settings
+
+PAGE = Path(__file__).parents[2] / "docs/settings.md"
+
+
+@pytest.fixture(autouse=True)
+def unread() -> Iterator[None]:
+    """Settings are read anew, here and by whoever comes next."""
+    get_settings.cache_clear()
+    yield
+    get_settings.cache_clear()
+
+
+def test_the_page_is_what_the_code_says() -> None:
+    assert as_markdown() + "\n" == PAGE.read_text(), "python -m ops.settings_page > docs/settings.md"
+
+
+def test_every_setting_has_a_meaning_a_section_and_a_type() -> None:
+    told = settings_told()
+    assert [one.field for one in told] == list(Settings.model_fields)
+    assert [one.field for one in told if not (one.meaning.endswith(".") and one.section and one.type)] == []
+
+
+def test_every_length_of_time_and_size_has_its_unit() -> None:
+    ends = ("_ms", "_s", "_mb", "_kb", "_days")
+    assert [one.field for one in settings_told() if one.field.endswith(ends) and not one.unit] == []
+
+
+def test_variables_are_those_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [
+        one for one in settings_told() if one.type in ("whole number, ≥ 1", "number, > 0", "number, ≥ 0")
+    ]
+    assert len(numbers) > 10
+    for one in numbers:
+        monkeypatch.setenv(one.variable, "7")
+    settings = Settings(_env_file=None, replication_factor=7)
+    wrong = {one.variable for one in numbers if float(getattr(settings, one.field)) != 7.0}
+    assert not wrong
+
+
+def test_a_word_explains_and_a_secret_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_ENGINE_TOKEN", "s3cret")
+    told = CliRunner().invoke(app, ["settings", "engine_token"]).output
+    assert "AGENT_ENGINE_TOKEN = set (secret)" in told and "s3cret" not in told
+    whole = json.loads(CliRunner().invoke(app, ["settings", "--json"]).output)
+    (token,) = [one for one in whole if one["variable"] == "AGENT_ENGINE_TOKEN"]
+    assert token["set"] and token["value"] == "set (secret)"
+
+
+def test_a_word_that_is_in_no_name_is_told() -> None:
+    outcome = CliRunner().invoke(app, ["settings", "nothing-like-it"])
+    assert "No setting has 'nothing-like-it'" in str(outcome.exception)
