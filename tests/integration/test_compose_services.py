@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ops.embedded.ports import ports_for
 from tests.unit.deploy.shipped import ROOT, composed
@@ -128,6 +129,24 @@ def here(tmp_path: Path, kafka: str, empty_database: str, registry_url: str, pre
             process.wait()
 
 
+def requests() -> dict[str, int]:
+    """What the manifests ask for, MiB, by process."""
+    units, found = {"Mi": 1, "Gi": 1024}, {}
+    for file in (ROOT / "deploy/k8s").glob("*.yaml"):
+        for one in yaml.safe_load_all(file.read_text()):
+            if one["kind"] in ("Deployment", "StatefulSet"):
+                (container,) = one["spec"]["template"]["spec"]["containers"]
+                memory = container["resources"]["requests"]["memory"]
+                found[one["metadata"]["name"]] = int(memory[:-2]) * units[memory[-2:]]
+    return found
+
+
+def highest_mib(pid: int) -> float:
+    """The most memory that a process has had resident, MiB."""
+    (line,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(line) / 1024
+
+
 def test_in_the_files_order_each_service_comes_up_and_its_health_check_says_so(here: Here) -> None:
     for name in ONCE:
         here.once(name)
@@ -140,3 +159,8 @@ def test_in_the_files_order_each_service_comes_up_and_its_health_check_says_so(h
         assert not dead, f"{dead[0]} ended: {here.told(dead[0])}"
         time.sleep(0.5)
     assert not left, "\n".join(f"{name}: {here.told(name)}" for name in left)
+    asked = requests()
+    for name, process in here.running.items():
+        used = highest_mib(process.pid)
+        print(f"{name}: {used:.0f} MiB at rest")  # docs/scale.md
+        assert used < asked.get(name, used + 1), f"{name} needs more than its manifest's {asked[name]}"
