@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Sequence
 from typing import cast
 
-from aiokafka.partitioner import murmur2
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 import status
@@ -36,6 +35,7 @@ from streams.events import Event, read_event
 from streams.facts import FactReader
 from streams.freezing import freeze
 from streams.lengths import WindowLengths
+from streams.partitioner import partition_of
 from streams.question import Question
 from streams.windows import drop, prune, take_in
 
@@ -163,7 +163,7 @@ class PlainLoop:
         event = read_event(_bytes(message.value()), pairs, at_ms, now_ms, message.offset() or 0)
         if not isinstance(event, Event) or event.key != message.key():
             raise RuntimeError(f"the workload holds a record that is no event: {event}")
-        if event.key not in self._contacts and murmur2(event.key) % 2**31 % self._count != number:
+        if event.key not in self._contacts and partition_of(event.key, self._count) != number:
             raise RuntimeError("the workload holds a record in the wrong partition")
         return event
 
