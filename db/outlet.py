@@ -26,6 +26,8 @@ from schemas.dead import Cause, Header, dead_headers
 from schemas.topic_names import DEAD, OUTCOMES
 from settings import RajadaError, Settings
 from telemetry import pulse
+from telemetry.trace_ids import TRACEPARENT
+from telemetry.tracing import traces
 
 log = structlog.get_logger(__name__)
 
@@ -105,6 +107,8 @@ class Outlet:
             acknowledge: called from within `pump` once the record is durable.
         """
         topic = self._topics[record.event_type]
+        if traces().on:
+            acknowledge = _traced(record, acknowledge)
         if _size(record.key, record.value, record.headers) > self._largest[record.event_type]:
             taken = self._bury(topic, record, acknowledge)
         else:
@@ -196,6 +200,22 @@ class _Unsent:
     headers: Sequence[Header]
     partition: int = -1
     offset: int = -1
+
+
+def _traced(record: EventRecord, acknowledge: Acknowledge) -> Acknowledge:
+    """Gives a record its `traceparent`, once, and tells of it when it is acknowledged."""
+    headers = dict(record.headers)
+    if TRACEPARENT not in headers:
+        stamp = traces().stamp(record.event_id) or []
+        record.headers.extend((name, value) for name, value in stamp if value is not None)
+    committed = headers.get("cdc_source_ts_ms")
+
+    def one() -> None:
+        acknowledge()
+        committed_ms = int(committed) if committed else time.time_ns() // 1_000_000
+        traces().published(record.event_id, record.event_type, committed_ms)
+
+    return one
 
 
 def _after(count: int, acknowledge: Acknowledge) -> Acknowledge:

@@ -34,7 +34,7 @@ from db.relay_counting import RelayCounts
 from db.replication import TABLE, drop, ensure_publication, ensure_slot, slot_status
 from db.replication_stream import Change, Keepalive, ReplicationStream, SlotBusy, SlotGone
 from settings import RajadaError, Settings
-from telemetry import pulse
+from telemetry import pulse, tracing
 from telemetry.serving import serve
 
 log = structlog.get_logger(__name__)
@@ -101,6 +101,7 @@ class Relay:
 
     def run(self, stop: threading.Event) -> None:
         """See `run_relay`."""
+        tracing.begin(self._settings, "relay")
         serve(self._settings, "relay", self._counts.readings)
         while not stop.is_set():
             pulse.beat()

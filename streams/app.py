@@ -49,7 +49,7 @@ from streams.undertaker import OriginalRecords
 from streams.whatsapp_numbers import Numbers
 from streams.worker_readings import sweep_source, windows_source
 from streams.written import SinkProgress
-from telemetry import pulse
+from telemetry import pulse, tracing
 from telemetry.serving import Port, serve
 from telemetry.vitals import Trouble, trouble
 
@@ -89,6 +89,7 @@ def build_app(settings: Settings) -> faust.App:
     settle()
     gc.set_threshold(*GC_THRESHOLDS)
     bootstrap, database_url = settings.bootstrap(), settings.database()
+    tracing.begin(settings, NAME)
     beginning = serve(settings, NAME)
     topics.ensure_topics(bootstrap, settings)
     coexistence.wait_until_alone(database_url, settings)
@@ -180,7 +181,7 @@ class Worker:
         self._jobs = JobRunner(
             app, settings, self._pool, outbox, self._clocks, handlers, Sessions(self._pool)
         )
-        self._flusher.tally.on_job = self._jobs.executor.tally.made
+        self._flusher.tally.on_job = self._jobs.made
         self._tasks: set[asyncio.Task[None]] = set()
 
     def join(self) -> None:

@@ -13,9 +13,10 @@ import structlog
 
 from schemas.dead import Header
 from schemas.records import Job
-from streams.handlers.answers import Answer, Dead, Handler, Retry
+from streams.handlers.answers import Answer, Dead, Done, Handler, Retry
 from streams.job_counting import kind_label
 from telemetry.distribution import SLOW, Family
+from telemetry.tracing import traces
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +84,12 @@ class Calls:
         await asyncio.sleep(0)  # lets their callbacks run
 
     async def _run(self, job: Job, headers: list[Header]) -> Answer:
+        with traces().attempt(job.id, job.kind, job.attempt, job.organization_id, headers) as attempt:
+            answer = await self._answer(job, headers)
+            attempt.answered(type(answer).__name__.lower(), "" if isinstance(answer, Done) else answer.code)
+            return answer
+
+    async def _answer(self, job: Job, headers: list[Header]) -> Answer:
         handler = self._handlers.get(job.kind)
         if handler is None:  # taken up again by a requeue, or after an older version was put back
             return Dead(f"unknown_kind: no handler for {job.kind!r}")

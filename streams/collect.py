@@ -34,6 +34,8 @@ from streams.partitioner import partition_of
 from streams.ports import Contacts, Item, Lengths, Outbox, Source
 from streams.transport import Record
 from streams.windows import WindowRule, full, take_in
+from telemetry.trace_ids import with_one_parent
+from telemetry.tracing import traces
 
 log = structlog.get_logger(__name__)
 
@@ -94,11 +96,13 @@ class Collector:
         now_ms = self._wall_ms()
         self.counts.read += len(records)
         sends = _Sends()
-        events = []
+        events, traced = [], traces() if traces().on else None
         for record in records:
             event = self._read(record, partition, now_ms, sends)
             if event is not None:
                 events.append(event)
+                if traced is not None:
+                    traced.came(event.event_id, record.headers)
         rules = await self._rules(events)
         replayed = any(event.replay for event in events)
         end = await self._source.outcomes_end(partition) if replayed else 0
@@ -174,7 +178,7 @@ class Collector:
             self._bury(record, Cause("collect", TOO_LARGE, NO_ROOM), event, now_ms, sends)
             return
         self.counts.rekeyed += 1
-        kept: list[Header] = [(name, value) for name, value in record.headers if name != COMMIT_TIME]
+        kept = [one for one in with_one_parent(record.headers) if one[0] != COMMIT_TIME]
         kept += [(COMMIT_TIME, str(event.time_ms).encode()), (REKEYED, b"1")]
         sends.again.append((event.key, record.value, -1, kept))
 

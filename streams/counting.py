@@ -69,8 +69,8 @@ class Tally:
     """Seconds from the commit of a window's first event until its job is durable."""
     lateness: Distribution = field(default_factory=Distribution)
     """Seconds from a window's deadline until its decision begins."""
-    on_job: Callable[[str, int], None] = lambda job_id, commit_ms: None
-    """Told of every window that became a job, with the commit of its first event (ms)."""
+    on_job: Callable[[str, Window, int], None] = lambda job_id, window, durable_ms: None
+    """Told of every window that became a job, and when that was durable (ms)."""
 
     @property
     def closed(self) -> int:
@@ -98,9 +98,8 @@ class Tally:
             self.emptied += 1
         elif frozen.job_id is not None:
             self.jobs += 1
-            committed_ms = window.events[0].time_ms
-            self.to_job.observe((durable_ms - committed_ms) / 1000)
-            self.on_job(frozen.job_id, committed_ms)
+            self.to_job.observe((durable_ms - window.events[0].time_ms) / 1000)
+            self.on_job(frozen.job_id, window, durable_ms)
         else:
             self.stops[frozen.outcome] = self.stops.get(frozen.outcome, 0) + 1
 

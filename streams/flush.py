@@ -31,6 +31,7 @@ from streams.freezing import apply_decision
 from streams.ports import Contacts, Decider, Item, Outbox, Source, Undertaker
 from streams.question import DatabaseAway, Question
 from streams.windows import drop, prune
+from telemetry.tracing import traces
 
 log = structlog.get_logger(__name__)
 
@@ -126,7 +127,6 @@ class Flusher:
         self.tally.give_up()
 
     # -- the loop
-
     async def run(self) -> None:
         """Work until `stop`; raises what is unexpected, so that the process ends and is restarted."""
         while not self._stopping:
@@ -256,7 +256,7 @@ class Flusher:
             job = None
             if sent.job is not None:
                 job = encode_job(sent.job)
-                jobs.append((one.key, job, one.partition, None))
+                jobs.append((one.key, job, one.partition, traces().stamp(sent.job.id)))
             outcomes += [(one.key, encode_outcome(told, job), one.partition, None) for told in sent.outcomes]
             if sent.dead:
                 letters += await self._undertaker.letters(one.key, one.partition, one.window)

@@ -13,7 +13,7 @@ import structlog
 
 from schemas import alert_texts
 from schemas.codec import encode_job, encode_outcome
-from schemas.dead import Cause, Header, resting_place
+from schemas.dead import Cause, resting_place
 from schemas.delayed import has_room, tried_again
 from schemas.topic_names import GROUP_LINKS, OUTCOMES
 from settings import Language
@@ -28,12 +28,15 @@ from streams.events import (
     UNKNOWN_SCHEMA,
     InvalidPayload,
     Unreadable,
+    read_marks,
     was_rekeyed,
 )
 from streams.group_links import GroupLinkEvent, enqueued, read_group_link
 from streams.partitioner import partition_of
 from streams.ports import Item, Outbox
 from streams.transport import Record
+from telemetry.trace_ids import with_one_parent
+from telemetry.tracing import Member, traces
 
 log = structlog.get_logger(__name__)
 
@@ -121,12 +124,16 @@ class GroupLinkIntake:
         topic, (key, value, _, headers) = delayed_record(
             event.key,
             encode_job(event.job),
-            [],
+            traces().stamp(event.job.id) or [],
             due_ms=event.job.run_after_ms,
             now_ms=now_ms,
             original_timestamp_ms=record.timestamp,
         )
         sends.add(topic, (key, value, partition, headers))
+        if traces().on:
+            traces().came(event.event_id, record.headers)
+            member = Member(event.event_id, record.offset, read_marks(record.headers).commit_ms or now_ms)
+            traces().made(event.job.id, event.job.kind, [member], now_ms)
         sends.add(OUTCOMES, (event.key, encode_outcome(enqueued(event, now_ms)), partition, None))
 
     def _discard(self, found: InvalidPayload, now_ms: int, sends: _Sends) -> None:
@@ -147,7 +154,7 @@ class GroupLinkIntake:
             self._bury(record, Cause("enqueue", TOO_LARGE, NO_ROOM), now_ms, sends)
             return
         self.counts.rekeyed += 1
-        kept: list[Header] = [*record.headers, (REKEYED, b"1")]
+        kept = [*with_one_parent(record.headers), (REKEYED, b"1")]
         sends.add(GROUP_LINKS, (event.key, record.value, partition_of(event.key, self._partitions), kept))
 
     def _bury(self, record: Record, cause: Cause, now_ms: int, sends: _Sends) -> None:

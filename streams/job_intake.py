@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from schemas.codec import self_contained
-from schemas.dead import Cause, Header, resting_place
+from schemas.dead import Cause, resting_place
 from schemas.delayed import goes_to, tried_again
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.records import Job
@@ -31,6 +31,7 @@ from streams.merging import merge_waiting
 from streams.ports import Outbox
 from streams.transitions import refuse, take
 from streams.transport import Record
+from telemetry.trace_ids import with_one_parent
 
 log = structlog.get_logger(__name__)
 
@@ -145,7 +146,7 @@ class JobIntake:
         tally, jobs = self._executor.tally, contact.jobs
         before = jobs.heads.get(job.id)
         returns = before is not None and before.state is State.DELAYED
-        headers: list[Header] = list(record.headers)
+        headers = with_one_parent(record.headers)
         origin = Origin(record.topic, record.partition, record.offset, record.timestamp, headers)
         size = size_of(key, value, headers)
         if before is None or (before.state is State.AWAITED and before.cancel is None):

@@ -9,11 +9,12 @@ import faust
 import structlog
 from psycopg_pool import AsyncConnectionPool
 
-from schemas.kinds import GROUP_LINK
+from schemas.kinds import GROUP_LINK, INBOUND_TURN
 from settings import Settings
 from streams import topics
 from streams.agenda import Clocks
 from streams.calls import Calls
+from streams.contact import Window
 from streams.execute import Executor
 from streams.executor_ports import SessionStatus
 from streams.group_link_intake import GroupLinkIntake
@@ -33,6 +34,7 @@ from streams.transport import Batched, Record, Table, each_batch
 from streams.whatsapp_numbers import default_number
 from streams.worker_readings import group_links_source, jobs_source
 from telemetry.readings import Source
+from telemetry.tracing import Member, traces
 
 log = structlog.get_logger(__name__)
 
@@ -106,6 +108,13 @@ class JobRunner:
             await each_batch(stream, work)
 
         self._app.agent(topic, name=called)(agent)
+
+    def made(self, job_id: str, window: Window, durable_ms: int) -> None:
+        """A window became a job, which was durable then (ms)."""
+        self.executor.tally.made(job_id, window.events[0].time_ms)
+        if traces().on:
+            members = [Member(one.event_id, one.offset, one.time_ms) for one in window.events]
+            traces().made(job_id, INBOUND_TURN, members, durable_ms)
 
     async def own(self, owned: set[int]) -> None:
         """These partitions are ours and recovered: run their jobs from now on."""

@@ -22,6 +22,7 @@ from settings import WrongSetting
 from streams.handlers.http_faults import no_reply
 from streams.handlers.names import Names
 from streams.handlers.replies import NoReply, Reply
+from telemetry.tracing import traces
 
 KEPT_BYTES: Final = 64 * 1024
 """So much of an answer's body is kept; one that is longer is not read on, and its connection is closed."""
@@ -79,6 +80,17 @@ class HttpClient:
             repeatable: the request has an idempotency key. Then one that met a kept connection which the
                 server was just closing is sent once more at once, instead of costing the job an attempt.
         """
+        with traces().call(url, headers) as call:
+            reply = await self._post(url, content, call.headers, limits, repeatable=repeatable)
+            if isinstance(reply, Reply):
+                call.answered(reply.status)
+            else:
+                call.answered(None, reply.reason.partition(":")[0])
+            return reply
+
+    async def _post(
+        self, url: str, content: bytes, headers: Mapping[str, str], limits: Limits, *, repeatable: bool
+    ) -> Reply | NoReply:
         path = _Path()
         pool = self._pool()
         pool.calls += 1

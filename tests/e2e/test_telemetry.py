@@ -15,13 +15,20 @@ from ops.engine.serving import EngineBeside
 from ops.whatsapp.serving import WhatsAppBeside
 from streams.identifiers import job_id
 from telemetry.catalogue import CATALOGUE
+from telemetry.trace_ids import own_ids
 from tests.e2e.conftest import MakeProcesses
 from tests.e2e.group_links import School, settings
 from tests.e2e.processes import Processes
 from tests.e2e.telemetry import NAMES, Ports
+from tests.e2e.topic_reading import read_all
 from tests.e2e.waiting import until, value
+from tests.otlp import Receiver, receiving
 
 WINDOW_MS = 500
+ENGINE_TOKEN = "engine-secret-token"
+OTLP_TOKEN = "otlp-secret-token"
+WHATSAPP_TOKEN = "stand-in-token"
+SECRETS = (ENGINE_TOKEN, OTLP_TOKEN, WHATSAPP_TOKEN)
 WHEN_THERE_IS_SOMETHING = {
     "rajada_window_stops_total", "rajada_alerts_raised_total", "rajada_reconciler_runs_total",
     "rajada_reconciler_instances_total", "rajada_behind_records", "rajada_committed_offset",
@@ -36,6 +43,13 @@ def ports(unused_tcp_port_factory: object) -> Iterator[Ports]:
     made = Ports({name: unused_tcp_port_factory() for name in NAMES})  # type: ignore[operator]  # a fixture's
     yield made
     made.client.close()
+
+
+@pytest.fixture
+def otlp() -> Iterator[Receiver]:
+    """Who takes traces."""
+    with receiving() as receiver:
+        yield receiver
 
 
 @dataclass
@@ -54,11 +68,15 @@ class Worked:
 @pytest.fixture
 def worked(
     processes: MakeProcesses, ports: Ports, connection: Connection, engine: EngineBeside,
-    whatsapp: WhatsAppBeside,
+    whatsapp: WhatsAppBeside, otlp: Receiver,
 ) -> Worked:  # fmt: skip
     made = processes(
         **settings(whatsapp, AGENT_ENGINE_URL=engine.url, RAJADA_ALERTS_EVERY_S="0.5"),
-        AGENT_ENGINE_TOKEN="engine-secret-token",
+        AGENT_ENGINE_TOKEN=ENGINE_TOKEN,
+        RAJADA_TRACING="1",
+        OTEL_EXPORTER_OTLP_ENDPOINT=otlp.url,
+        OTEL_EXPORTER_OTLP_HEADERS=f"authorization={OTLP_TOKEN}",
+        OTEL_BSP_SCHEDULE_DELAY="200",
     )
     ports.spawn(made, *NAMES)
     seen: set[str] = set()
@@ -88,7 +106,45 @@ def worked(
     return Worked(made, clinic, burst, job_id(clinic.organization_id, burst[0].event_id), phone, seen)
 
 
-def test_what_a_run_leaves_in_metrics_and_probes(worked: Worked, ports: Ports) -> None:
+def test_what_a_run_leaves_behind(
+    worked: Worked, ports: Ports, otlp: Receiver, engine: EngineBeside, kafka: str, prefix: str
+) -> None:
+    """One run, since six processes take a while to start."""
+    metrics_and_probes(worked, ports)
+    traces(worked, otlp, engine, kafka, prefix)
+
+
+def traces(worked: Worked, otlp: Receiver, engine: EngineBeside, kafka: str, prefix: str) -> None:
+    trace = worked.job.replace("-", "")
+    until(lambda: len(otlp.of(trace)) >= 5, 10)
+    first, *later = otlp.of(trace)
+    assert (first.name, first.service, first.parent) == ("job", "rajada-worker", "")
+    assert first.links == tuple(own_ids(one.event_id) for one in worked.burst), "a link to every message"
+    assert (first.end_ns - first.start_ns) >= WINDOW_MS * 1_000_000 and first.events == len(worked.burst)
+    attempts = [one for one in later if one.name == "attempt inbound_turn"]
+    calls = [one for one in later if one.name == "POST"]
+    assert [one.attributes["rajada.attempt"] for one in attempts] == [1, 2]
+    assert {one.parent for one in attempts} == {first.span}, "attempts are spans of the one trace"
+    assert [one.attributes["rajada.answer"] for one in attempts] == ["retry", "done"]
+    assert [one.parent for one in calls] == [one.span for one in attempts]
+    assert [one.attributes["http.response.status_code"] for one in calls] == [429, 200]
+    asked = [one.traceparent for one in engine.requests()]
+    assert asked == [f"00-{trace}-{one.span}-01" for one in calls], "the engine is in the trace, too"
+    for written in worked.burst:
+        event_trace, event_span = own_ids(written.event_id)
+        (published,) = otlp.of(event_trace)
+        assert (published.name, published.service, published.span) == ("publish", "rajada-relay", event_span)
+    for topic in (
+        "ai_agent.dispatch_requested",
+        "dispatch.jobs",
+    ):  # three messages; two jobs, one of them twice
+        for record in read_all(kafka, f"{prefix}{topic}", 3):
+            assert sum(name == "traceparent" for name, _ in record.headers() or []) == 1, topic
+    told = repr(otlp.spans)
+    assert not [secret for secret in (*SECRETS, worked.phone) if secret in told]
+
+
+def metrics_and_probes(worked: Worked, ports: Ports) -> None:
     known = {metric.name: metric for metric in CATALOGUE}
     shown = {name: ports.scrape(name) for name in NAMES}
     for name, scrape in shown.items():
