@@ -59,6 +59,8 @@ class Stack:
             Step("migrations", self._migrate, after=("postgres",)),
             Step("topics", self._topics, after=("kafka",)),
         ]
+        if settings.schema_registry_url:
+            self.units.append(Step("schemas", self._schemas))
         if with_engine:
             self.units.append(self._engine())
         if with_whatsapp:
@@ -155,6 +157,22 @@ class Stack:
         made = ensure_topics(self.kafka, self._settings)
         return f"{len(made)} made" if made else "all there"
 
+    def _schemas(self) -> str:
+        from ops.registered import register
+        from schemas.registry import Incompatible, registry_of
+
+        registry = registry_of(self._settings)
+        assert registry is not None, "the step is there with a registry alone"
+        try:
+            standings = register(registry)
+        finally:
+            registry.close()
+        for one in standings:
+            if one.problem:
+                raise Incompatible(f"{one.subject}, {one.record} {one.version}: {one.problem}")
+        made = sum(one.made for one in standings)
+        return f"{made} registered" if made else "all there"
+
     # -- the processes of the pipeline
     def _engine(self) -> Unit:
         """A stand-in for the agent engine, on a port that is kept between starts."""
@@ -219,7 +237,7 @@ class Stack:
         name: str,
         command: list[str],
         *,
-        after: tuple[str, ...] = ("kafka", "postgres", "migrations", "topics"),
+        after: tuple[str, ...] | None = None,
         listens: str = "",
         metrics: int = 0,
     ) -> Program:
@@ -230,10 +248,16 @@ class Stack:
             log=self._folder.logs / f"{name}.log",
             status_folder=self._folder.status,
             environment=lambda: self._environment() | {"RAJADA_METRICS_PORT": str(metrics)},
-            after=after,
+            after=self._prepared if after is None else after,
             listens=listens,
             metrics=f"http://{self._settings.metrics_host}:{metrics}/metrics" if metrics else "",
         )
+
+    @property
+    def _prepared(self) -> tuple[str, ...]:
+        """What most processes begin after."""
+        schemas = ("schemas",) if self._settings.schema_registry_url else ()
+        return ("kafka", "postgres", "migrations", "topics", *schemas)
 
     def _environment(self) -> dict[str, str]:
         return {

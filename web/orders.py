@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Final
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kafka_access import keyed_sender
+from schemas.registry import NotRegistered, RegistryAway
 from schemas.topic_names import CONTROL
 from settings import Settings
 from sinks.group_link_rows import QueueRow, settlement_of
@@ -45,8 +47,9 @@ class Orders:
             by: the token's id.
         """
         now_ms = time.time_ns() // 1_000_000
-        key, value = settlement_of(row, message_id, str(uuid4()), f"web:{by}", now_ms)
-        return await asyncio.to_thread(self._send, key, value)
+        return await asyncio.to_thread(
+            self._order, lambda: settlement_of(row, message_id, str(uuid4()), f"web:{by}", now_ms)
+        )
 
     async def close(self) -> None:
         """Nothing is on its way any more."""
@@ -61,6 +64,14 @@ class Orders:
         except KafkaException:
             return False
         return found is not None and found.error is None
+
+    def _order(self, made: Callable[[], tuple[bytes, bytes]]) -> bool:
+        try:
+            key, value = made()
+        except (RegistryAway, NotRegistered) as error:  # the first order asks for a schema's id
+            log.warning("order_not_written", error=str(error))
+            return False
+        return self._send(key, value)
 
     def _send(self, key: bytes, value: bytes) -> bool:
         told: list[KafkaError | None] = []

@@ -78,3 +78,12 @@ def test_whoever_starts_it_without_an_engine_is_told_that_turns_are_held(
     tmp_path: Path, more: dict[str, bool], hint: str
 ) -> None:
     assert stack(tmp_path, **more).hint == hint
+
+
+def test_with_a_registry_the_schemas_are_registered_before_any_process_that_writes(tmp_path: Path) -> None:
+    assert "schemas" not in names(stack(tmp_path))
+    made = {unit.name: unit for unit in stack(tmp_path, schema_registry_url="http://registry/").units}
+    assert made["schemas"].after == ()
+    for name in ("relay", "worker", "delays", "sink"):
+        assert "schemas" in made[name].after
+    assert "schemas" not in made["web"].after, "it takes requests without"

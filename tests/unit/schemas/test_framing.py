@@ -35,6 +35,7 @@ from streams.heads import ContactJobs, Head, Origin, State
 from tests.unit.builders import row, uid
 from tests.unit.job_worlds import job_of
 from tests.unit.schemas.test_codec import outcomes
+from web.orders import Orders
 
 JOB = job_of(1)
 
@@ -250,3 +251,11 @@ def test_without_an_address_there_is_no_registry(tmp_path: Path) -> None:
     )
     assert issubclass(NotRegistered, Exception)
     named.close()
+
+
+def test_an_order_whose_schema_has_no_id_yet_is_not_given() -> None:
+    def without_an_id() -> tuple[bytes, bytes]:
+        raise RegistryAway("away")
+
+    orders = Orders(Settings(kafka_bootstrap_servers="127.0.0.1:1"))
+    assert not orders._order(without_an_id)
