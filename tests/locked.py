@@ -10,6 +10,12 @@ import psycopg
 import trustme
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from psycopg.conninfo import make_conninfo
 
 from ops.embedded.kafka import EmbeddedKafka
@@ -69,7 +75,12 @@ class LockedKafka(EmbeddedKafka):
         key = self._file("key.pem")
         if not key.exists():
             self.authority.cert_pem.write_to_path(self.ca)
-            self.authority.issue_cert(HOST).private_key_and_cert_chain_pem.write_to_path(key)
+            issued = self.authority.issue_cert(HOST)
+            # Java reads a key in PKCS 8 alone
+            private = load_pem_private_key(issued.private_key_pem.bytes(), None).private_bytes(
+                Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+            )
+            key.write_bytes(private + b"".join(one.bytes() for one in issued.cert_chain_pems))
         super()._prepare()
 
     def _layout(self) -> list[str]:

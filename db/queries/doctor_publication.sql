@@ -13,5 +13,9 @@ SELECT
 FROM pg_publication p
 LEFT JOIN pg_publication_tables t
     ON t.pubname = p.pubname
-    AND to_regclass(format('%%I.%%I', t.schemaname, t.tablename)) = to_regclass(%(table)s)
+    -- by name: a role that may see little can't ask for every table of the view
+    AND (t.schemaname, t.tablename) = (
+        SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = to_regclass(%(table)s)
+    )
 WHERE p.pubname = %(name)s;

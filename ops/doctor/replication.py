@@ -35,6 +35,8 @@ class Server:
     """How much WAL a slot may keep; -1 = without bound."""
     role: str
     may_replicate: bool
+    other: str | None = None
+    """Another role that may, and reads the log: the relay's own, where each process has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def replication_checks(connection: Connection, settings: Settings) -> dict[str, 
     @cache
     def server() -> Server:
         row = connection.execute(load("doctor_server")).fetchone()
-        return Server(*cast("tuple[str, bool, int, int, int, int, int, str, bool]", row))
+        return Server(*cast("tuple[str, bool, int, int, int, int, int, str, bool, str | None]", row))
 
     @cache
     def slot() -> SlotStatus | None:
@@ -93,6 +95,8 @@ def role(server: Server, *, has_slot: bool) -> Verdict:
     """The relay reads with a role that may replicate."""
     if server.may_replicate:
         return ok(f"{server.role} may replicate")
+    if server.other is not None:
+        return ok(f"{server.other} may replicate; {server.role} need not")
     doing = "read its slot" if has_slot else "make its slot"
     return fail(
         f"{server.role} may not replicate", f"ALTER ROLE {server.role} REPLICATION: the relay can't {doing}"
@@ -138,7 +142,7 @@ def publication(
     if found is None and not may_make:
         return fail(
             f"there is no publication {name}, and our role can't make it",
-            f"start the relay once as the owner of {TABLE} with CREATE on the database",
+            f"run `rajada roles relay --apply` as the owner of {TABLE} with CREATE on the database",
         )
     if found is None:
         return warn(f"there is no publication {name}", "the relay makes it at its first start")

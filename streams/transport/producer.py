@@ -255,7 +255,7 @@ class Producer(base.Producer):
             try:
                 self._admin.create_topics([new])[topic].result(want_seconds(timeout))
             except KafkaException as exc:
-                if exc.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or ensure_created:
+                if ensure_created or not self._is_there(topic, exc.args[0]):
                     raise
 
         await self.loop.run_in_executor(None, create)
@@ -263,6 +263,13 @@ class Producer(base.Producer):
     @functools.cached_property
     def _admin(self) -> AdminClient:
         return AdminClient(self._settings())
+
+    def _is_there(self, topic: str, refusal: KafkaError) -> bool:
+        """Whether a topic could not be created since it exists: who may not create any isn't told so."""
+        if refusal.code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return bool(refusal.code() == KafkaError.TOPIC_ALREADY_EXISTS)
+        found = self._admin.list_topics(topic, timeout=10).topics.get(topic)
+        return found is not None and found.error is None
 
     async def topic_id(self, topic: str) -> str:
         """Kafka's id of a topic: one that was made anew under the same name has another."""

@@ -22,6 +22,7 @@ COMMANDS: dict[str, list[str]] = {
     "sink": [*RAJADA, "sink"],
     "delays": [*RAJADA, "delays"],
     "web": [*RAJADA, "web"],
+    "reconciler": [sys.executable, "-m", "faust", "-A", "streams.reconcile", "worker", "--without-web"],
 }
 RUNS_JOBS = {"AGENT_ENGINE_URL", "WHATSAPP_API_URL"}
 """Settings that say: this test is about jobs that run."""
@@ -54,6 +55,8 @@ class Processes:
         }
         self.commands = dict(COMMANDS)
         """How each is started; a test may put another program in a place."""
+        self.own: dict[str, dict[str, str]] = {}
+        """What one of them alone is told: its login."""
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, *names: str) -> None:
@@ -69,7 +72,7 @@ class Processes:
         with self.log(name).open("ab") as log:
             self._running[name] = subprocess.Popen(
                 self.commands[name],
-                env=self.environment,
+                env={**self.environment, **self.own.get(name, {})},
                 stdout=log,
                 stderr=log,
                 cwd=Path(__file__).parents[2],
@@ -129,7 +132,7 @@ class Processes:
         """Run a command of `rajada` with the settings of these processes, to its end; `typed`: its input."""
         return subprocess.run(
             [*RAJADA, *arguments],
-            env=self.environment,
+            env={**self.environment, **self.own.get("operator", {})},
             input=typed,
             capture_output=True,
             text=True,

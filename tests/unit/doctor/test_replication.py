@@ -39,6 +39,8 @@ def test_only_the_logical_level_of_a_primary_will_do() -> None:
 
 def test_the_role_must_be_allowed_to_replicate() -> None:
     assert role(SERVER, has_slot=False).level == "ok"
+    beside = role(replace(SERVER, may_replicate=False, other="rajada_relay"), has_slot=True)
+    assert beside.level == "ok" and "rajada_relay may replicate" in beside.found
     refused = role(replace(SERVER, may_replicate=False), has_slot=True)
     assert refused.level == "fail" and "ALTER ROLE rajada REPLICATION" in refused.advice
 
