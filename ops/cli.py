@@ -34,6 +34,7 @@ from ops.commands import (
     stack,
     sweep,
     tokens,
+    topics,
     web,
     whatsapp,
     why,
@@ -107,6 +108,7 @@ app.command("settings", rich_help_panel=_TOOLS)(settings.settings)
 app.command("sweep", rich_help_panel=_TOOLS)(sweep.sweep)
 app.command("why", rich_help_panel=_TOOLS)(why.why)
 app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
+processes.topics.command("describe")(topics.describe)
 processes.topics.command("acls")(acls.acls)
 app.add_typer(connector.app, name="connector", rich_help_panel=_PARTS)
 app.add_typer(schemas.app, name="schemas", rich_help_panel=_TOOLS)

@@ -41,6 +41,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "why": (f"rajada why {_ID}", f"rajada why {_ID} --json"),
     "topics ensure": ("rajada topics ensure",),
     "topics check": ("rajada topics check",),
+    "topics describe": ("rajada topics describe", "rajada topics describe --asyncapi > asyncapi.yaml"),
     "topics acls": ("rajada topics acls", "rajada topics acls worker --principal worker=User:rajada --apply"),
     "connector register": ("rajada connector register", "rajada connector register --wait 120"),
     "connector status": ("rajada connector status",),

@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, tuple[int, ...]]] = {
     "roles": _SERVERS,
     "topics ensure": _SERVERS,
     "topics check": _SERVERS,
+    "topics describe": _ALL,
     "topics acls": _SERVERS,
     "schemas register": (*_ALL, 7, 10),
     "schemas check": (*_ALL, 7, 10),

@@ -1,7 +1,7 @@
 """Every setting as people look it up: variable, type, unit, default, meaning; read from `settings.py`.
 
-`python -m ops.settings_page` prints docs/settings.md; a test holds the page to it. What a setting means stands
-under its field, a section's name in the comment above it, and nowhere else.
+`python -m ops.settings_page` prints docs/settings.md; a test holds the page to it. What a setting means
+stands under its field, a section's name in the comment above it, and nowhere else.
 """
 
 from __future__ import annotations
@@ -205,13 +205,13 @@ def _linked(text: str) -> str:
 _HEAD: Final = """\
 # Settings
 
-Every setting is an environment variable. All have a default that suits the embedded stack, so nothing has to be
-set. A `.env` file in the current folder is read, too; the environment wins over it. Processes read their settings
-once, when they start: after a change, start them anew. A value that can't be used is refused by name, and the
-process doesn't start.
+Every setting is an environment variable. All have a default that suits the embedded stack, so nothing has to
+be set. A `.env` file in the current folder is read, too; the environment wins over it. Processes read their
+settings once, when they start: after a change, start them anew. A value that can't be used is refused by
+name, and the process doesn't start.
 
-`rajada settings` shows what is set here and now, and `rajada settings WORD` explains the settings with that word
-in their name. This page is made from `settings.py`: `python -m ops.settings_page > docs/settings.md`."""
+`rajada settings` shows what is set here and now, and `rajada settings WORD` explains the settings with that
+word in their name. This page is made from `settings.py`: `python -m ops.settings_page > docs/settings.md`."""
 
 _FOOT: Final = """\
 ## Not in `settings.py`
