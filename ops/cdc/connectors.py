@@ -143,8 +143,6 @@ class Connectors:
         self, database: Connection, outlet: Outlet, one: Connector, stop: threading.Event, say: Say
     ) -> Registered:
         ensure_publication(database, one.name, [one.event_type])
-        beat = {"slot": one.name, "every_ms": int(one.config["heartbeat.interval.ms"])}
-        database.execute(load("heartbeat_expect"), beat)
         slot = slot_status(database, one.name)
         condition, position = self._connect.condition(one.name), self._connect.position(one.name)
         state = database.execute(load("relay_state"), {"slot": one.name}).fetchone()
@@ -160,6 +158,9 @@ class Connectors:
             if slot is not None:
                 drop(database, slot=one.name)
         made = ensure_slot(database, one.name)
+        # not before: the watch would tell of a slot that is missing
+        beat = {"slot": one.name, "every_ms": int(one.config["heartbeat.interval.ms"])}
+        database.execute(load("heartbeat_expect"), beat)
         since = cast("datetime | None", state[0]) if state is not None else None
         rows: int | None = 0
         if since is not None:

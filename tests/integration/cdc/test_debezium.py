@@ -259,6 +259,7 @@ def test_br_49_a_slot_made_anew_behind_the_connectors_back_is_no_secret(cdc: Cdc
         assert [row_of(one)["id"] for one in cdc.topics.read(AI, 1)] == [missed]
 
 
+@pytest.mark.long
 def test_kill_9_under_load_loses_nothing_and_keeps_the_order(
     cdc: Cdc, database: str, connect: EmbeddedConnect
 ) -> None:
