@@ -179,3 +179,23 @@ def commands(found: Iterable[Entry], bootstrap: str) -> list[str]:
         ]  # fmt: skip
         lines.append(shlex.join(words))
     return lines
+
+
+def table() -> str:
+    """The access lists as the page docs/access.md shows them: a row a role and a resource, in Markdown."""
+    rows = ["| role | what | which | may |", "| --- | --- | --- | --- |"]
+    for role in ROLES:
+        together: dict[tuple[Kind, str, bool], list[Operation]] = {}
+        for right in RIGHTS[role]:
+            known = together.setdefault((right.kind, right.name, right.start), [])
+            known += [one for one in right.operations if one not in known]
+        alike: dict[tuple[Kind, tuple[Operation, ...]], list[str]] = {}
+        for (kind, name, start), operations in together.items():
+            implied = {"Read", "Write"} & set(operations)
+            told = tuple(one for one in operations if one != "Describe" or not implied)
+            alike.setdefault((kind, told), []).append(f"`{name}{'*' if start else ''}`")
+        rows += [
+            f"| {role} | {kind} | {', '.join(names)} | {', '.join(told)} |"
+            for (kind, told), names in alike.items()
+        ]
+    return "\n".join(rows) + "\n"

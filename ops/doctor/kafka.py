@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from db.graves import Grave, graves, overfull
 from kafka_access import kafka_client
+from ops.doctor.failover import failover
 from ops.doctor.findings import Check, Verdict, fail, ok, warn
 from ops.doctor.kafka_version import kafka_version
 from ops.numbers import several
@@ -45,6 +46,7 @@ def kafka_checks(cluster: ClusterMetadata, bootstrap: str, settings: Settings) -
         "partitions": lambda: partitions(cluster, settings),
         "replicas": lambda: replicas(cluster, ours),
         "dead letters": lambda: dead_letters(graves(bootstrap, settings), settings),
+        "failover": lambda: failover(cluster, bootstrap, settings.session_timeout_s),
     }
 
 

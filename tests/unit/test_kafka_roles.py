@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import sinks.outcomes
@@ -16,6 +18,7 @@ from ops.kafka_roles import (
     NoSuchRole,
     commands,
     entries,
+    table,
 )
 from settings import Settings
 from streams.topics import TOPICS
@@ -78,3 +81,9 @@ def test_a_command_names_each_resource_once_with_all_that_is_allowed() -> None:
         "User:CN=delays,O=acme --operation Describe --operation Write --topic acme.dispatch.clock"
     )
     assert [line for line in lines if line.endswith("acme.dispatch.delay. --resource-pattern-type prefixed")]
+
+
+def test_the_page_shows_the_lists_as_they_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "access.md").read_text("utf-8")
+    shown = page.partition("table() -->\n")[2].partition("<!-- end -->")[0]
+    assert shown == table(), "put what ops.kafka_roles.table() gives into docs/access.md"
