@@ -126,7 +126,7 @@ class Gaps:
 
 
 class Heartbeats:
-    """Has each of Debezium's connectors its slot still, and signs of life? One that failed gives none."""
+    """Does each of Debezium's connectors give signs of life? One that has failed gives none."""
 
     name = "publisher"
 
@@ -134,17 +134,16 @@ class Heartbeats:
         self._language = language
 
     def look(self, database: Database) -> list[TroubleRow]:
-        """Connectors without a slot, and silent ones."""
-        seen = []
-        for one in heartbeats(database):
-            if not one.has_slot:
-                alert = alert_texts.slot_lost(one.slot, self._language)
-            elif one.silent:
-                alert = alert_texts.publisher_silent(one.slot, int(one.silent_s / 60), self._language)
-            else:
-                continue
-            seen.append(condition(self.name, one.slot, alert))
-        return seen
+        """Silent connectors; one without a slot is told of by `Slots`."""
+        return [
+            condition(
+                self.name,
+                one.slot,
+                alert_texts.publisher_silent(one.slot, int(one.silent_s / 60), self._language),
+            )
+            for one in heartbeats(database)
+            if one.has_slot and one.silent
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from ops.embedded.connect import EmbeddedConnect
 from ops.embedded.postgres import EmbeddedPostgres
 from schemas.alert_texts import title
 from settings import Settings
-from sinks.watches import Heartbeats
+from sinks.watches import Heartbeats, Slots
 from tests.e2e.waiting import until
 from tests.integration.cdc.conftest import Cdc, settings_of
 from tests.integration.db.conftest import Topics, headers_of, row_of, topics_of, wait_until_read
@@ -234,13 +234,28 @@ def test_br_49_a_slot_that_is_gone_is_seen_told_and_healed(
         assert trouble is not None and "slot is gone" in trouble.found
         told = connector_verdicts(connection, settings)
         assert [one.level for one in told] == ["fail", "ok"] and "connector register" in told[0].advice
-        assert [row.title for row in Heartbeats("en").look(connection)] == [title("slot_lost", "en")]
+        assert [row.title for row in Slots(settings).look(connection)] == [title("slot_lost")]
         healed = cdc.register()[0]
         assert (healed.new_slot, healed.backfilled) == (True, 101)
         after = insert_event(connection)
         arrived = {row_of(one)["id"] for one in cdc.topics.read(AI, 103)}
         assert arrived == {before, after} | missed
-        assert Heartbeats("en").look(connection) == [] and cdc.seen().trouble is None
+        assert Slots(settings).look(connection) == [] and cdc.seen().trouble is None
+
+
+def test_a_connector_that_gives_no_sign_of_life_is_told(cdc: Cdc, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        assert Heartbeats("en").look(connection) == []
+        cdc.connect.stop(cdc.dispatch)
+        cdc.connect.wait_for(cdc.dispatch, "STOPPED", 20)
+        connection.execute(
+            "UPDATE rajada.heartbeats SET beat_at = now() - interval '3 minutes' WHERE slot = %s",
+            [cdc.dispatch],
+        )
+        (silent,) = Heartbeats("en").look(connection)
+        assert silent.title == title("publisher_silent", "en") and "3" in silent.body
+        trouble = cdc.seen().trouble
+        assert trouble is not None and "stopped by somebody" in trouble.found
 
 
 def test_br_49_a_slot_made_anew_behind_the_connectors_back_is_no_secret(cdc: Cdc, database: str) -> None:
