@@ -25,7 +25,7 @@ from ops.errors import OpsError
 from settings import RajadaError, Settings
 from streams.topics import SOURCE
 
-KAFKA: Final = ("topics", "partitions", "replicas", "dead letters")
+KAFKA: Final = ("topics", "partitions", "replicas", "dead letters", "failover")
 POSTGRES: Final = (
     "version",
     "clock",
