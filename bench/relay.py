@@ -1,10 +1,11 @@
-"""The relay: how fast it works off what Postgres has written, and how long a row takes to its topic.
+"""A publisher: how fast it works off what Postgres has written, and how long a row takes to its topic.
 
-Rows a second: rows are inserted while no relay runs; then one starts, and the time counts from its being
-ready to the broker's append time of the last record. Latency: rows are inserted one by one at a steady
-pace; each counts from before its INSERT is sent until a consumer has its record.
+Rows a second: rows are inserted while no publisher reads; then one starts, and the time counts from its being
+ready (Debezium: from its connector's being resumed) to the broker's append time of the last record. Latency:
+rows are inserted one by one at a steady pace; each counts from before its INSERT is sent until a consumer has
+its record. Debezium runs on a Kafka Connect of its own, like `rajada up --with-debezium`.
 
-    python -m bench.relay [--rows 100000] [--pace 100] [--seconds 20]
+    python -m bench.relay [--publisher debezium [--exactly-once]] [--rows 100000] [--pace 100] [--seconds 20]
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _INSERT = "INSERT INTO event_log (id, organization_id, event_type, payload) VALU
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What the relay did with a backlog."""
+    """What a publisher did with a backlog."""
 
     rows: int
     seconds: float
@@ -64,8 +65,22 @@ class Backlog:
         """In one line."""
         return (
             f"{self.rows} rows in {self.seconds:.2f} s: {self.rows / self.seconds:,.0f} rows/s, "
-            f"{self.cpu_s:.1f} s CPU of the relay, {self.peak_mib:.0f} MiB"
+            f"{self.cpu_s:.1f} s CPU of the publisher, {self.peak_mib:.0f} MiB"
         )
+
+
+def fill(connection: psycopg.Connection[tuple[object, ...]], rows: int) -> None:
+    """Inserts so many rows, ten a transaction."""
+    connection.execute(
+        _FILL.format(
+            steps=rows // PER_TRANSACTION,
+            per=PER_TRANSACTION,
+            contacts=CONTACTS,
+            organization=uuid4(),
+            event_type=SOURCE,
+            contact="-0000-4000-8000-000000000000",
+        )
+    )
 
 
 def backlog(at: Servers, rows: int) -> Backlog:
@@ -77,20 +92,11 @@ def backlog(at: Servers, rows: int) -> Backlog:
             connection.execute("INSERT INTO rajada.relay (slot) VALUES (%s)", (settings.slot,))
             ensure_publication(connection, settings.publication)
             ensure_slot(connection, settings.slot)
-            connection.execute(
-                _FILL.format(
-                    steps=rows // PER_TRANSACTION,
-                    per=PER_TRANSACTION,
-                    contacts=CONTACTS,
-                    organization=uuid4(),
-                    event_type=SOURCE,
-                    contact="-0000-4000-8000-000000000000",
-                )
-            )
+            fill(connection, rows)
         with running("relay", settings=settings, database_url=url) as processes:
             relay = processes["relay"]
             began = relay.wait_ready()
-            records = _read(at, settings, rows // PER_TRANSACTION * PER_TRANSACTION)
+            records = read(at, settings, rows // PER_TRANSACTION * PER_TRANSACTION)
             usage = relay.usage()
         ended = max(record.timestamp()[1] for record in records) / 1000
         return Backlog(len(records), ended - began, usage.cpu_s, usage.peak_mib)
@@ -100,28 +106,31 @@ def latency(at: Servers, pace: float, seconds: float) -> Latency:
     """INSERT to consumer, in ms, at `pace` rows a second."""
     with own_database(at.admin_url) as url, own_topics(at) as settings:
         topics.ensure_topics(at.bootstrap, settings)
-        sent: dict[str, float] = {}
-        count = int(pace * seconds)
-        arrived: dict[str, float] = {}
         with running("relay", settings=settings, database_url=url) as processes:
             processes["relay"].wait_ready()
-            reader = threading.Thread(target=_note_arrivals, args=(at, settings, count, arrived))
-            reader.start()
-            with psycopg.connect(url, autocommit=True) as connection:
-                begun = time.monotonic()
-                for number in range(count):
-                    time.sleep(max(0.0, begun + number / pace - time.monotonic()))
-                    event = str(uuid4())
-                    sent[event] = time.monotonic()
-                    connection.execute(
-                        _INSERT,
-                        (event, uuid4(), SOURCE, f'{{"contact_id": "{uuid4()}"}}'),
-                    )
-            reader.join(PATIENCE_S)
-        return Latency.of([(arrived[event] - at_s) * 1000 for event, at_s in sent.items()])
+            return trickle(at, settings, url, pace, seconds)
 
 
-def _consumer(at: Servers, settings: Settings) -> Consumer:
+def trickle(at: Servers, settings: Settings, url: str, pace: float, seconds: float) -> Latency:
+    """INSERT to consumer, in ms, of whoever publishes now."""
+    sent: dict[str, float] = {}
+    count = int(pace * seconds)
+    arrived: dict[str, float] = {}
+    consumer = _consumer(at, settings, new_alone=True)
+    reader = threading.Thread(target=_note_arrivals, args=(consumer, count, arrived))
+    reader.start()
+    with psycopg.connect(url, autocommit=True) as connection:
+        begun = time.monotonic()
+        for number in range(count):
+            time.sleep(max(0.0, begun + number / pace - time.monotonic()))
+            event = str(uuid4())
+            sent[event] = time.monotonic()
+            connection.execute(_INSERT, (event, uuid4(), SOURCE, f'{{"contact_id": "{uuid4()}"}}'))
+    reader.join(PATIENCE_S)
+    return Latency.of([(arrived[event] - at_s) * 1000 for event, at_s in sent.items()])
+
+
+def _consumer(at: Servers, settings: Settings, *, new_alone: bool = False) -> Consumer:
     consumer = Consumer(
         {
             "bootstrap.servers": at.bootstrap,
@@ -131,11 +140,15 @@ def _consumer(at: Servers, settings: Settings) -> Consumer:
         }
     )
     topic = settings.topic(SOURCE)
-    consumer.assign([TopicPartition(topic, number, 0) for number in range(settings.partitions)])
+    partitions = [TopicPartition(topic, number, 0) for number in range(settings.partitions)]
+    for partition in partitions if new_alone else ():
+        partition.offset = consumer.get_watermark_offsets(partition)[1]
+    consumer.assign(partitions)
     return consumer
 
 
-def _read(at: Servers, settings: Settings, count: int) -> list[Record]:
+def read(at: Servers, settings: Settings, count: int) -> list[Record]:
+    """So many records of the messages' topic."""
     consumer = _consumer(at, settings)
     records: list[Record] = []
     deadline = time.monotonic() + PATIENCE_S
@@ -146,8 +159,7 @@ def _read(at: Servers, settings: Settings, count: int) -> list[Record]:
     return records
 
 
-def _note_arrivals(at: Servers, settings: Settings, count: int, arrived: dict[str, float]) -> None:
-    consumer = _consumer(at, settings)
+def _note_arrivals(consumer: Consumer, count: int, arrived: dict[str, float]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while len(arrived) < count and time.monotonic() < deadline:
         record = consumer.poll(0.5)
@@ -162,13 +174,22 @@ def _note_arrivals(at: Servers, settings: Settings, count: int, arrived: dict[st
 def main() -> None:
     """Measure and print."""
     arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--publisher", choices=("relay", "debezium"), default="relay")
+    arguments.add_argument("--exactly-once", action="store_true", help="Debezium alone")
     arguments.add_argument("--rows", type=int, default=100_000)
     arguments.add_argument("--pace", type=float, default=100.0)
     arguments.add_argument("--seconds", type=float, default=20.0)
     asked = arguments.parse_args()
     with servers() as at:
-        print(f"backlog: {backlog(at, asked.rows)}")
-        told = latency(at, asked.pace, asked.seconds)
+        if asked.publisher == "debezium":
+            from bench import debezium
+
+            behind, told = debezium.measure(
+                at, asked.rows, asked.pace, asked.seconds, exactly_once=asked.exactly_once
+            )
+        else:
+            behind, told = backlog(at, asked.rows), latency(at, asked.pace, asked.seconds)
+        print(f"backlog: {behind}")
         print(
             f"insert to consumer at {asked.pace:.0f}/s: p50 {told.p50:.1f} ms, p99 {told.p99:.1f} ms, "
             f"least {told.least:.1f} ms, most {told.most:.1f} ms ({told.count} rows)"
