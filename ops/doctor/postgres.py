@@ -16,6 +16,7 @@ from db.queries import load
 from db.replication import TABLE, Connection
 from ops.doctor.findings import Check, Verdict, fail, ok, warn
 from ops.doctor.plans import decision_plans
+from ops.doctor.rights import rights
 from ops.errors import OpsError
 from ops.given import shown, whose_tables
 from settings import RajadaError, Settings
@@ -78,6 +79,7 @@ def postgres_checks(connection: Connection, url: str, settings: Settings) -> dic
         "event log": lambda: _event_log(connection),
         "indexes": lambda: decision_plans(connection),
         "connections": lambda: connections(connection),
+        "rights": lambda: rights(connection),
         "other consumers": lambda: others(look(connection, settings), settings),
     }
 

@@ -35,11 +35,22 @@ POSTGRES: Final = (
     "event log",
     "indexes",
     "connections",
+    "rights",
     "other consumers",
 )
 REPLICATION: Final = ("wal_level", "role", "free slots", "publication", "slot")
 ON_OUR_TABLES: Final = frozenset(
-    {"columns", "event log", "indexes", "other consumers", "publication", "slot", *GROUP_LINKS, *RECONCILER}
+    {
+        "columns",
+        "event log",
+        "indexes",
+        "rights",
+        "other consumers",
+        "publication",
+        "slot",
+        *GROUP_LINKS,
+        *RECONCILER,
+    }
 )
 """Checks of a database that was migrated at least once."""
 START_KAFKA: Final = "start it, or correct KAFKA_BOOTSTRAP_SERVERS"

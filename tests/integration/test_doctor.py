@@ -191,7 +191,7 @@ def test_an_empty_database_says_so_once(settings: Settings, crm: Connection, dat
     crm.execute("CREATE SCHEMA public")
     assert levels(settings) == {
         "tables": "fail", "migrations": "fail", "columns": "skip", "event log": "skip",
-        "indexes": "skip", "other consumers": "skip", "publication": "skip", "slot": "skip",
+        "indexes": "skip", "rights": "skip", "other consumers": "skip", "publication": "skip", "slot": "skip",
         "worker": "warn", "delays": "warn", "sink": "skip",
         "http api": "skip", "tokens": "skip", "whatsapp": "skip", "sealed tokens": "skip",
         "held links": "skip", "schema connect": "skip", "schedule": "skip",
