@@ -9,16 +9,56 @@ from __future__ import annotations
 import logging
 import logging.config
 import sys
+import traceback
 
 import structlog
 
+from schemas.masking import masked
 from settings import Settings
+
+_LINE_LENGTH = 500
+
+
+def told(error: BaseException) -> str:
+    """A traceback as it may be logged: where it was, and what each error says without personal data.
+
+    No local variables: they hold whole jobs and messages. What an error says may quote a row or a record.
+    """
+    return _looked_through("".join(traceback.format_exception(error)))
+
+
+def _looked_through(text: str) -> str:
+    return "".join(map(_without_people, text.splitlines(keepends=True)))
+
+
+def _without_people(line: str) -> str:
+    text = line.strip()
+    if not text or text.startswith("File "):
+        return line
+    return line[: len(line) - len(line.lstrip())] + masked(text, _LINE_LENGTH) + "\n"
+
+
+def _traceback(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Puts the traceback of `exc_info` in its place, and looks through one that is text already."""
+    given = event.pop("exc_info", None)
+    error = given if isinstance(given, BaseException) else None
+    if isinstance(given, tuple):
+        error = given[1]
+    elif given and error is None:
+        error = sys.exc_info()[1]
+    if error is not None:
+        event["exception"] = told(error)
+    elif isinstance(event.get("exception"), str):
+        event["exception"] = _looked_through(event["exception"])
+    return event
+
 
 _SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
+    _traceback,
 ]
 _NOISY = ("aiokafka", "kafka", "faust", "mode", "asyncio", "yoyo", "httpx", "httpcore")
 
@@ -53,22 +93,18 @@ def _formatter(json: bool) -> dict[str, object]:
         if json
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
-    chain = [*_SHARED, structlog.processors.format_exc_info] if json else _SHARED
     return {
         "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
-        "foreign_pre_chain": chain,
+        "foreign_pre_chain": _SHARED,
     }
 
 
 def configure_logging(settings: Settings) -> None:
     """Send structlog's and the standard library's lines to stderr in the form that the settings name."""
-    shared = list(_SHARED)
-    if settings.log_format == "json":
-        shared.append(structlog.processors.format_exc_info)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
-            *shared,
+            *_SHARED,
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streams.contact import Contact, Window, WindowName
+from streams.identifiers import key_parts
 from streams.ports import Contacts, Source
 from streams.timers import Timer, Timers
 from streams.windows import Progress, closes, find, remaining_ms
@@ -46,6 +47,10 @@ class Due:
     def partition(self) -> int:
         """The contact's partition."""
         return self.timer.partition
+
+    def named(self) -> dict[str, str | int]:
+        """What a log line about the window says of where it belongs."""
+        return {"window": self.window.id, "contact_id": key_parts(self.key)[1], "partition": self.partition}
 
 
 @dataclass(slots=True)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from schemas.dead import Header
 from schemas.records import Job
 from streams.handlers.answers import Answer, Dead, Done, Handler, Retry
+from streams.identifiers import canonical_uuid
 from streams.job_counting import kind_label
 from telemetry.distribution import SLOW, Family
 from telemetry.tracing import traces
@@ -52,7 +54,7 @@ class Calls:
     def begin(self, key: bytes, partition: int, job: Job, headers: list[Header]) -> None:
         """Run a job's handler beside everything else."""
         began_s = time.monotonic()
-        task = asyncio.create_task(self._run(job, headers), name=f"job {job.id}")
+        task = asyncio.create_task(self._run(partition, job, headers), name=f"job {job.id}")
         self._tasks[key, job.id] = task
 
         def ended(task: asyncio.Task[Answer]) -> None:
@@ -83,7 +85,10 @@ class Calls:
             await asyncio.wait(late)
         await asyncio.sleep(0)  # lets their callbacks run
 
-    async def _run(self, job: Job, headers: list[Header]) -> Answer:
+    async def _run(self, partition: int, job: Job, headers: list[Header]) -> Answer:
+        # in every line of this task; the contact's key is left out: a group link's is a phone
+        contact = canonical_uuid(job.contact_id)
+        bind_contextvars(job_id=job.id, attempt=job.attempt, partition=partition, contact_id=contact)
         with traces().attempt(job.id, job.kind, job.attempt, job.organization_id, headers) as attempt:
             answer = await self._answer(job, headers)
             attempt.answered(type(answer).__name__.lower(), "" if isinstance(answer, Done) else answer.code)
@@ -100,5 +105,5 @@ class Calls:
             return Retry("timeout: the handler did not end")
         except Exception as error:
             # a handler answers, it doesn't raise: the job isn't lost by a fault in one
-            log.exception("handler_failed", kind=job.kind, job_id=job.id)
+            log.exception("handler_failed", kind=job.kind)
             return Retry(f"handler_failed: {type(error).__name__}")

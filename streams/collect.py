@@ -138,7 +138,13 @@ class Collector:
             )
             key = f"{found.organization_id}:{found.event_id}".encode()
             sends.outcomes.append((key, encode_outcome(outcome), -1, None))
-            log.warning("invalid_payload", event_id=found.event_id, what=found.what)
+            log.warning(
+                "invalid_payload",
+                event_id=found.event_id,
+                what=found.what,
+                partition=record.partition,
+                offset=record.offset,
+            )
             return None
         if found.reason != UNKNOWN_SCHEMA or not self._postponed(record, now_ms, sends):
             self._bury(record, Cause("collect", found.reason, found.message), None, now_ms, sends)

@@ -71,7 +71,8 @@ class Executor:
             jobs, now_ms = self._book.jobs(key, partition), self._clocks.wall_ms()
             if lose(jobs, key, job_id, self._rules, now_ms):
                 self.tally.lost += 1
-                log.warning("attempt_lost", job_id=job_id)
+                attempt = jobs.heads[job_id].attempt
+                log.warning("attempt_lost", job_id=job_id, partition=partition, attempt=attempt)
             elif not release_if_gone(jobs, job_id, self._rules, now_ms):
                 continue
             self._book.changed(key, partition, jobs)

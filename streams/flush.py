@@ -219,7 +219,7 @@ class Flusher:
                 self._agenda.put_back([due], decision.in_ms / 1000)
                 continue
             if isinstance(decision, Enqueue) and not self._claim(due, decision):
-                log.warning("event_id_used_twice", window=window.id)
+                log.warning("event_id_used_twice", **due.named())
                 self._agenda.put_back([due], CLAIMED_LOOK_S)
                 continue
             due.known = decision.deduplicated
@@ -231,7 +231,7 @@ class Flusher:
             elif isinstance(decision, Fail):
                 self.tally.failures += 1
                 died = window.state == "frozen"
-                log.warning("decision_failed", window=window.id, error=decision.error_class, dead=died)
+                log.warning("decision_failed", error=decision.error_class, dead=died, **due.named())
             self._contacts.put(key, due.contact, due.partition)
             changed.append(due)
         return changed

@@ -100,7 +100,7 @@ class GroupLinkIntake:
                 return
             self._bury(record, Cause("enqueue", found.reason, found.message), now_ms, sends)
         elif isinstance(found, InvalidPayload):
-            self._discard(found, now_ms, sends)
+            self._discard(record, found, now_ms, sends)
         elif record.key != found.key or partition_of(found.key, self._partitions) != partition:
             self._rekey(record, found, now_ms, sends)
         else:
@@ -136,14 +136,20 @@ class GroupLinkIntake:
             traces().made(event.job.id, event.job.kind, [member], now_ms)
         sends.add(OUTCOMES, (event.key, encode_outcome(enqueued(event, now_ms)), partition, None))
 
-    def _discard(self, found: InvalidPayload, now_ms: int, sends: _Sends) -> None:
+    def _discard(self, record: Record, found: InvalidPayload, now_ms: int, sends: _Sends) -> None:
         self.counts.invalid += 1
         outcome = invalid_payload_outcome(
             found.organization_id, found.event_id, found.replay, found.attempts, found.what, now_ms
         )
         key = f"{found.organization_id}:{found.event_id}".encode()
         sends.add(OUTCOMES, (key, encode_outcome(outcome), -1, None))
-        log.warning("group_link_discarded", event_id=found.event_id, what=found.what)
+        log.warning(
+            "group_link_discarded",
+            event_id=found.event_id,
+            what=found.what,
+            partition=record.partition,
+            offset=record.offset,
+        )
 
     def _rekey(self, record: Record, event: GroupLinkEvent, now_ms: int, sends: _Sends) -> None:
         """Put a hand-produced event under its key and partition, once; still wrong is a dead letter."""

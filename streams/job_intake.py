@@ -176,7 +176,14 @@ class JobIntake:
         head = refuse(job, record.value or b"", origin, why, self._rules, now_ms)
         for send in head.unsent:
             self._outbox.send(send.topic, [(key, send.value, record.partition, send.headers)])
-        log.warning("dead_letter", reason=why, job_id=job.id, topic=record.topic, offset=record.offset)
+        log.warning(
+            "dead_letter",
+            reason=why,
+            job_id=job.id,
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+        )
 
     def _not_yet(self, record: Record, to: str, message: str, now_ms: int) -> None:
         """Another version wrote it: during a rolling upgrade a worker that knows it may come; for an hour."""

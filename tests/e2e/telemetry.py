@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.processes import Processes
+from tests.e2e.processes import COMMANDS, Processes
 
 RECONCILER = [sys.executable, "-m", "faust", "-A", "streams.reconcile", "worker", "--without-web"]
 NAMES = ("relay", "worker", "delays", "sink", "web", "reconciler")
@@ -39,11 +39,14 @@ class Ports:
     """Where each process serves."""
 
     ports: dict[str, int]
+    commands: dict[str, list[str]] = field(
+        default_factory=lambda: {"worker": [*COMMANDS["worker"]], "reconciler": [*RECONCILER]}
+    )
     client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=10))
 
     def spawn(self, processes: Processes, *names: str) -> None:
         """Start each with its own port, without waiting."""
-        processes.commands["reconciler"] = RECONCILER
+        processes.commands.update(self.commands)
         for name in names:
             processes.environment["RAJADA_METRICS_PORT"] = str(self.ports[name])
             processes.spawn(name)

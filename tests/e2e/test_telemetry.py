@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -13,14 +15,14 @@ from ops.clinic import Clinic, Connection, Message, Written
 from ops.engine.scenario import Scenario
 from ops.engine.serving import EngineBeside
 from ops.whatsapp.serving import WhatsAppBeside
-from streams.identifiers import job_id
+from streams.identifiers import NIL, job_id
 from telemetry.catalogue import CATALOGUE
 from telemetry.trace_ids import own_ids
 from tests.e2e.conftest import MakeProcesses
 from tests.e2e.group_links import School, settings
 from tests.e2e.processes import Processes
 from tests.e2e.telemetry import NAMES, Ports
-from tests.e2e.topic_reading import read_all
+from tests.e2e.topic_reading import murmur2_producer, read_all
 from tests.e2e.waiting import until, value
 from tests.otlp import Receiver, receiving
 
@@ -29,6 +31,9 @@ ENGINE_TOKEN = "engine-secret-token"
 OTLP_TOKEN = "otlp-secret-token"
 WHATSAPP_TOKEN = "stand-in-token"
 SECRETS = (ENGINE_TOKEN, OTLP_TOKEN, WHATSAPP_TOKEN)
+NAME, PHONE, TEXT, MAIL = "Ana Souza", "+5511987654321", "my test was positive", "ana@example.com"
+OF_A_RECORD = ("dead_letter", "invalid_payload", "group_link_discarded", "unknown_schema")
+PEOPLE = (NAME, PHONE, PHONE[1:], PHONE[3:], TEXT, MAIL)
 WHEN_THERE_IS_SOMETHING = {
     "rajada_window_stops_total", "rajada_alerts_raised_total", "rajada_reconciler_runs_total",
     "rajada_reconciler_instances_total", "rajada_behind_records", "rajada_committed_offset",
@@ -74,10 +79,13 @@ def worked(
         **settings(whatsapp, AGENT_ENGINE_URL=engine.url, RAJADA_ALERTS_EVERY_S="0.5"),
         AGENT_ENGINE_TOKEN=ENGINE_TOKEN,
         RAJADA_TRACING="1",
+        RAJADA_LOG_LEVEL="DEBUG",
         OTEL_EXPORTER_OTLP_ENDPOINT=otlp.url,
         OTEL_EXPORTER_OTLP_HEADERS=f"authorization={OTLP_TOKEN}",
         OTEL_BSP_SCHEDULE_DELAY="200",
     )
+    for name in ("worker", "reconciler"):
+        ports.commands[name] += ["-l", "debug"]
     ports.spawn(made, *NAMES)
     seen: set[str] = set()
     deadline = time.monotonic() + 45
@@ -112,6 +120,52 @@ def test_what_a_run_leaves_behind(
     """One run, since six processes take a while to start."""
     metrics_and_probes(worked, ports)
     traces(worked, otlp, engine, kafka, prefix)
+    logs(worked, ports, kafka, prefix)
+
+
+def logs(worked: Worked, ports: Ports, kafka: str, prefix: str) -> None:
+    """Records on every topic that are full of people, none of which can be used, and then the logs."""
+    content = json.dumps({"name": NAME, "phone": PHONE, "text": TEXT, "mail": MAIL}).encode()
+    row = {
+        "id": str(uuid4()), "organization_id": worked.clinic.organization_id, "status": "pending",
+        "event_type": "group_link.dispatch_requested", "metadata": content.decode(),
+        "payload": json.dumps({"phone": PHONE, "student_name": NAME, "group_link": TEXT}),
+    }  # fmt: skip
+    producer = murmur2_producer(kafka)
+    for topic in (
+        "ai_agent.dispatch_requested", "dispatch.jobs", "dispatch.control", "dispatch.outcomes",
+        "dispatch.delay.1s", "group_link.dispatch_requested",
+    ):  # fmt: skip
+        for bad in (content, b"\xc3\x01" + content, json.dumps(row).encode()):
+            headers = [("name", NAME.encode()), ("traceparent", PHONE.encode())]
+            producer.produce(f"{prefix}{topic}", bad, f"{NIL}:{PHONE}", headers=headers)
+    producer.flush(10)
+    before = ports.scrape("worker").of("rajada_records_read_total", stage="group_links")
+
+    def all_met() -> bool:
+        worker, sink, delays = (ports.scrape(name) for name in ("worker", "sink", "delays"))
+        return (
+            worker.sum("rajada_dead_letters_total") >= 5
+            and sink.sum("rajada_dead_letters_total") >= 2
+            and delays.sum("rajada_dead_letters_total") >= 3
+            and worker.of("rajada_records_read_total", stage="group_links") >= 4 >= before
+        )
+
+    until(all_met, 30)
+    worked.processes.stop()
+    events = set()
+    for name in NAMES:
+        text = worked.processes.log(name).read_text()
+        found = [secret for secret in (*SECRETS, *PEOPLE, worked.phone, worked.phone[3:]) if secret in text]
+        assert not found, (name, found, next(line for line in text.splitlines() if found[0] in line))
+        for line in text.splitlines():
+            if line.startswith("{"):
+                told = json.loads(line)
+                assert told["event"] and told["level"] and told["timestamp"], line
+                events.add(told["event"])
+                if told["event"] in OF_A_RECORD:
+                    assert {"partition", "offset"} <= told.keys(), line
+    assert {"dead_letter", "metrics_served", "partitions_owned"} <= events, events
 
 
 def traces(worked: Worked, otlp: Receiver, engine: EngineBeside, kafka: str, prefix: str) -> None:
@@ -184,8 +238,8 @@ def test_a_process_without_its_servers_says_which_it_is_and_lives(
         KAFKA_BOOTSTRAP_SERVERS=f"127.0.0.1:{unused_tcp_port}",
         DATABASE_URL=f"postgresql://nobody@127.0.0.1:{unused_tcp_port}/none",
     )
-    ports.spawn(made, "web", "sink", "delays")
-    for name, part in (("web", "database"), ("sink", "broker"), ("delays", "broker")):
+    ports.spawn(made, "web", "sink")
+    for name, part in (("web", "database"), ("sink", "broker")):
 
         def told(name: str = name) -> list[str]:
             try:
