@@ -12,6 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from db.roles import ROLES
 from schemas.topic_names import APP_ID, JOBS, OUTCOMES, SOURCE
 from settings import Settings
 from sinks.outcomes import GROUP as SINK_GROUP
@@ -100,6 +101,18 @@ def test_each_variable_is_a_setting_and_each_value_is_taken(
     assert settings.least_in_sync == 2 and settings.stop_grace_s < pod.get(
         "terminationGracePeriodSeconds", 30
     )
+
+
+@EACH
+def test_each_has_the_common_secret_and_then_its_own(
+    name: str, pod: dict[str, Any], container: dict[str, Any]
+) -> None:
+    secrets = [one["secretRef"] for one in container["envFrom"] if "secretRef" in one]
+    assert secrets[0] == {"name": "rajada-secrets"}
+    own = name.partition("/")[2]
+    if own != "delays":  # it reaches no database
+        assert secrets[1] == {"name": f"rajada-{own}", "optional": True}
+        assert own in (*ROLES, "migrate")
 
 
 @EACH
