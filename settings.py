@@ -24,7 +24,7 @@ from pydantic import (
     field_validator,
 )
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 
 class RajadaError(Exception):
@@ -449,6 +449,12 @@ def get_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         raise WrongSetting("\n".join(_told(one) for one in error.errors())) from None
+    except SettingsError as error:  # of a JSON value; its text names the field
+        name = next((name for name in Settings.model_fields if f'"{name}"' in str(error)), "")
+        raise WrongSetting(
+            f'{variable_of(name)}: it must be JSON, like {{"ID": 2}}. Correct or unset it; '
+            "`rajada settings` lists all settings."
+        ) from None
 
 
 def variable_of(name: str) -> str:
@@ -461,4 +467,5 @@ def variable_of(name: str) -> str:
 def _told(error: ErrorDetails) -> str:
     """One wrong setting, by the name of its variable; values stay out, since some are secrets."""
     variable = variable_of(str(error["loc"][0]))
-    return f"{variable}: {error['msg']}. Correct or unset it; `rajada settings` lists all settings."
+    what = error["msg"].removeprefix("Value error, ")
+    return f"{variable}: {what}. Correct or unset it; `rajada settings` lists all settings."

@@ -28,6 +28,15 @@ def asking(url: str) -> Iterator[None]:
             raise Unreachable(
                 f"Postgres does not answer at {shown(url)} ({what}). {_advice(what)}"
             ) from error
+        if (
+            isinstance(error, psycopg.ProgrammingError)
+            and error.sqlstate is None
+            and "connection info" in what
+        ):
+            raise OpsError(
+                f"DATABASE_URL is no address of a Postgres ({what}). It is like "
+                "postgresql://user@host:5432/name."
+            ) from error
         if isinstance(error, (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)):
             raise NotMigrated(
                 f"{shown(url)} is not prepared for Rajada ({what}). Run `rajada migrate`."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -164,7 +165,7 @@ def _default(value: object) -> str:
         case float():
             return f"{value:g}" if value < 1e6 else f"{value:.0f}"
         case dict():
-            return "{}"
+            return json.dumps(value)
         case _:
             return str(value)
 

@@ -16,6 +16,7 @@ app = typer.Typer(help="Look at group links, and send or close those that are he
 Organization = Annotated[str | None, typer.Option("--organization", metavar="ID", help="Only this one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Of a group link: its job's id.")]
+_STATES = ("pending", "held", "processing", "sent", "failed")
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; the story tells it.")]
 
 
@@ -35,6 +36,8 @@ def ls(
     from ops.group_links import desk
     from settings import get_settings
 
+    if unknown := [one for one in status or () if one not in _STATES]:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(_STATES)}", param_hint="--status")
     with desk.opened(database_of(get_settings())) as connection:
         counts = desk.counts(connection, organization)
         found = desk.links(connection, organization, status or (), limit)

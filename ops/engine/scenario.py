@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -26,6 +26,7 @@ Mode = Literal[
 ]
 
 _NotNegative = Annotated[int, Meta(ge=0)]
+_CHOICE: Final = f"modes are {', '.join(get_args(Mode))}"
 
 
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,11 +75,11 @@ def scenario_from_json(body: bytes) -> Scenario:
     try:
         return msgspec.json.decode(body, type=Scenario)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise WrongScenario(f"{error}; ops/engine/scenario.py lists modes and fields") from None
+        raise WrongScenario(f"{error}; {_CHOICE}") from None
 
 
 def _converted(fields: dict[str, str]) -> Scenario:
     try:
         return msgspec.convert(fields, Scenario, strict=False)
     except msgspec.ValidationError as error:
-        raise WrongScenario(f"{error}; ops/engine/scenario.py lists modes and fields") from None
+        raise WrongScenario(f"{error}; {_CHOICE}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -53,4 +53,4 @@ def scenario_from_fields(fields: Mapping[str, str]) -> Scenario:
     try:
         return msgspec.convert(dict(fields), Scenario, strict=False)
     except msgspec.ValidationError as error:
-        raise WrongScenario(str(error)) from error
+        raise WrongScenario(f"{error}; modes are {', '.join(get_args(Mode))}") from error
