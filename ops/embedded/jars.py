@@ -51,7 +51,7 @@ def _remembered(folder: DataFolder, name: str, coordinate: str, *, bridge: bool)
     # one coordinate at a time: resolved together, the versions of shared dependencies change and the broker
     # dies with NoSuchMethodError; of the second only the bridge itself is wanted
     try:
-        with _places(folder), _alone() as ours:
+        with fetching(folder) as ours:
             logging = _fetch(LOGGING) if bridge else []
             kept = [_kept(jar, ours) for jar in logging if jar.name.startswith(_LOGGING_JAR)]
             jars = (*_fetch(coordinate), *kept)
@@ -82,6 +82,13 @@ def _alone() -> Iterator[Path]:
     ours.mkdir(parents=True, exist_ok=True)
     with (ours / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
+        yield ours
+
+
+@contextlib.contextmanager
+def fetching(folder: DataFolder) -> Iterator[Path]:
+    """Fetch within the block: alone, into caches that can be written; gives a folder of ours beside them."""
+    with _places(folder), _alone() as ours:
         yield ours
 
 

@@ -6,6 +6,7 @@ Its schemas are in memory: for trials and tests. What is registered there is reg
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import zipfile
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typing import ClassVar, Final
 import httpx
 
 from ops.embedded.folder import DataFolder
-from ops.embedded.jars import explain
+from ops.embedded.jars import explain, fetching
 from ops.embedded.java import Java, JavaChoice, base_flags, environment, find_java
 from ops.embedded.ports import HOST, is_open, ports_for
 from ops.embedded.server import Server
@@ -83,32 +84,30 @@ class EmbeddedRegistry(Server):
 
     def _prepare(self) -> None:
         self._java = self._java or find_java(self._choice)
-        self._application = application()
+        self._application = application(self.folder)
         if not self._keeps_port:
             self._port = ports_for((self.name,), self.folder.ports)[self.name]
 
 
-def application() -> Path:
+def application(folder: DataFolder) -> Path:
     """The jar that is started, beside those that it needs; fetched once, unpacked once, then kept.
 
     Raises CannotRunHere.
     """
     try:
-        archive = _fetched()
-        folder = archive.parent / "unpacked"
-        jar = folder / f"{_ARTIFACT}-{VERSION}-runner.jar"
-        if not jar.is_file():
-            draft = folder.with_name(f"unpacked.{os.getpid()}")
-            with zipfile.ZipFile(archive) as packed:
-                packed.extractall(draft)
-            if folder.exists():  # another process was quicker
-                return jar
-            draft.replace(folder)
+        with fetching(folder) as ours:
+            place = ours / f"{_ARTIFACT}-{VERSION}"
+            if not place.exists():
+                draft = place.with_suffix(".new")
+                shutil.rmtree(draft, ignore_errors=True)
+                with zipfile.ZipFile(_fetched()) as packed:
+                    packed.extractall(draft)
+                draft.replace(place)
     except (OSError, zipfile.BadZipFile) as error:
         raise CannotRunHere(
             f"Apicurio's registry could not be unpacked: {error}. Free some space."
         ) from error
-    return jar
+    return place / f"{_ARTIFACT}-{VERSION}-runner.jar"
 
 
 def _fetched() -> Path:
