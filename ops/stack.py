@@ -45,6 +45,7 @@ class Stack:
         """`with_engine`, `with_whatsapp`: run these stand-ins, too, and use them instead of what is set."""
         self._settings = settings
         self._folder = folder
+        self._connect: EmbeddedConnect | None = None
         self._engine_url = ""
         self._whatsapp_url = ""
         self._kafka = (
@@ -105,7 +106,7 @@ class Stack:
     def _debezium(self) -> list[Unit]:
         """Kafka Connect on our Java, and its connectors; in place of the relay."""
         settings = self._settings
-        connect = EmbeddedConnect(
+        connect = self._connect = EmbeddedConnect(
             self._folder,
             lambda: worker_environment(settings, self.kafka, self.database_url),
             java=settings.java,
@@ -122,16 +123,19 @@ class Stack:
     def _training(self, kafka: EmbeddedKafka) -> Unit:
         """Once everything else is up: make Kafka's next start quicker."""
         settings = self._settings
-        home, heap = str(self._folder.root), str(settings.kafka_heap_mb)
+        home, heaps = str(self._folder.root), [str(settings.kafka_heap_mb)]
+        connect = self._connect
+        if connect is not None:
+            heaps.append(str(settings.connect_heap_mb))
         return Program(
             "training",
-            [sys.executable, "-m", "ops.embedded.training", home, settings.java, heap],
+            [sys.executable, "-m", "ops.embedded.training", home, settings.java, *heaps],
             log=self._folder.logs / "training.log",
             status_folder=self._folder.status,
             environment=lambda: os.environ,
             after=tuple(unit.name for unit in self.units),
             once=True,
-            needless=lambda: kafka.archive.exists(),
+            needless=lambda: kafka.archive.exists() and (connect is None or connect.archive.exists()),
             nice=19,
         )
 

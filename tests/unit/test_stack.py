@@ -41,6 +41,13 @@ def test_every_process_of_the_pipeline_runs_and_no_engine_unless_asked_for(tmp_p
     assert STAND_IN not in names(stack(tmp_path))
 
 
+def test_debezium_runs_in_the_relays_place(tmp_path: Path) -> None:
+    made = stack(tmp_path, publisher="debezium")
+    assert "relay" not in names(made) and {"connect", "connectors", "worker"} <= set(names(made))
+    after = {unit.name: unit.after for unit in made.units}
+    assert after["connectors"] == ("connect",) and {"migrations", "topics"} <= set(after["connect"])
+
+
 def test_the_stand_in_keeps_its_port_and_the_processes_are_told_of_it(tmp_path: Path) -> None:
     first, second = (stack(tmp_path, with_engine=True, agent_engine_url="http://real/") for _ in range(2))
     (url, again) = ({unit.name: unit.listens() for unit in one.units}[STAND_IN] for one in (first, second))
