@@ -67,7 +67,8 @@ class Oversight:
         joining = consumer.generation is None or consumer.app.rebalancing
         allowed = conf.broker_rebalance_timeout if joining else 0.0
         silence = min(lease.silence(), now - self._began)
-        late = silence > conf.broker_session_timeout + allowed
+        # who leaves the group on purpose has no more heartbeats
+        late = silence > conf.broker_session_timeout + allowed and not consumer.app.should_stop
         self._alarms.set("silent", f"for {silence:.0f} s" if late else None)
 
     def _look_at_recovery(self, now: float) -> None:

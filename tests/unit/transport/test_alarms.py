@@ -53,7 +53,7 @@ class Consumer:
             broker_session_timeout=6.0,
             broker_rebalance_timeout=60.0,
         )
-        self.app = SimpleNamespace(conf=conf, rebalancing=False)
+        self.app = SimpleNamespace(conf=conf, rebalancing=False, should_stop=False)
         self._thread = SimpleNamespace(lease=Lease(6.0))
         self.recovering = None
         self.ownership = SimpleNamespace(progress=lambda: self.recovering)
@@ -120,6 +120,14 @@ async def test_silence_is_told_sooner_when_partitions_are_ours(consumer):
     await consumer.pass_(20, heartbeats=False)
     assert "silent" in consumer.alarms.active
     await consumer.pass_(1)
+    assert consumer.alarms.active == {}
+
+
+async def test_who_leaves_the_group_to_stop_is_not_silent(consumer):
+    await consumer.pass_(5)
+    consumer.app.should_stop = True
+    consumer._thread.lease.drop()
+    await consumer.pass_(10, heartbeats=False)
     assert consumer.alarms.active == {}
 
 
