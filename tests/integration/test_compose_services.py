@@ -11,16 +11,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import yaml
 
+from ops.clinic import Clinic, Message
+from ops.embedded.connect import EmbeddedConnect
 from ops.embedded.ports import ports_for
+from tests.e2e.waiting import until, value
 from tests.unit.deploy.shipped import ROOT, composed
 
 pytestmark = pytest.mark.long
 
-SERVICES = composed()["services"]
-ONCE = ("migrate", "topics", "schemas")
+SERVICES = composed({"AGENT_ENGINE_URL": "http://engine:8099/turns"})["services"]
+"""As docs/deploy.md starts it with the stand-in engine."""
+ONCE = ("migrate", "topics", "schemas", "connectors")
 RUNNING = ("worker", "delays", "sink", "reconciler", "web", "engine")
 PROGRAMS = {
     "rajada": [sys.executable, "-m", "ops.cli"],
@@ -35,13 +40,35 @@ class Here:
 
     def __init__(self, folder: Path, addresses: Mapping[str, str], prefix: str) -> None:
         self._folder = folder
-        self._addresses = addresses
+        self._addresses = dict(addresses)
         name = prefix.rstrip(".")
         # several installations share the tests' servers
         self._ours = {"RAJADA_TOPIC_PREFIX": prefix, "RAJADA_SLOT": name, "RAJADA_PUBLICATION": name}
         wanted = tuple(f"{one}-{port}" for one in RUNNING for port in self.ports(one))
         self._ports = ports_for(wanted, folder / "ports.json")
+        self._addresses["engine:8099"] = f"127.0.0.1:{self._ports['engine-8099']}"
+        self._addresses["/opt/rajada/connect"] = str(ROOT / "deploy/connect")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self._connect: EmbeddedConnect | None = None
+
+    def connect(self) -> None:
+        """Start Kafka Connect with the environment that its service has."""
+        told = {**self.environment("connect"), "RAJADA_TOPIC_PREFIX": self._ours["RAJADA_TOPIC_PREFIX"]}
+        self._connect = EmbeddedConnect(self._folder / "data", lambda: told).start()
+        self._addresses[SERVICES["worker"]["environment"]["RAJADA_CONNECT_URL"]] = self._connect.url
+
+    def stop(self) -> None:
+        """End all of them."""
+        for process in self.running.values():
+            process.terminate()
+        if self._connect is not None:
+            self._connect.stop()
+        for process in self.running.values():
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def ports(self, name: str) -> list[str]:
         """The ports that a service listens on, as the compose file has them."""
@@ -119,14 +146,7 @@ def here(tmp_path: Path, kafka: str, empty_database: str, registry_url: str, pre
         prefix,
     )
     yield made
-    for process in made.running.values():
-        process.terminate()
-    for process in made.running.values():
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    made.stop()
 
 
 def requests() -> dict[str, int]:
@@ -147,7 +167,10 @@ def highest_mib(pid: int) -> float:
     return int(line) / 1024
 
 
-def test_in_the_files_order_each_service_comes_up_and_its_health_check_says_so(here: Here) -> None:
+def test_in_the_files_order_each_service_comes_up_is_healthy_and_a_burst_is_answered(
+    here: Here, empty_database: str
+) -> None:
+    here.connect()
     for name in ONCE:
         here.once(name)
     for name in RUNNING:
@@ -164,3 +187,10 @@ def test_in_the_files_order_each_service_comes_up_and_its_health_check_says_so(h
         used = highest_mib(process.pid)
         print(f"{name}: {used:.0f} MiB at rest")  # docs/scale.md
         assert used < asked.get(name, used + 1), f"{name} needs more than its manifest's {asked[name]}"
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        clinic = Clinic.found(connection, debounce_ms=300)
+        (ana,) = clinic.register(connection, ["Ana"])
+        for _ in range(3):
+            clinic.write(connection, [Message(ana)])
+        until(lambda: value(connection, "SELECT count(*) FROM event_log WHERE outcome = 'job'") == 3)
+        until(lambda: value(connection, "SELECT count(*) FROM job_queue WHERE status = 'done'") == 1)
