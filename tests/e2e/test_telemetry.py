@@ -227,6 +227,7 @@ def metrics_and_probes(worked: Worked, ports: Ports) -> None:
     assert worker.of("rajada_commit_to_job_seconds_sum") >= WINDOW_MS / 1000
     assert worker.of("rajada_commit_to_done_seconds_sum") >= 1 + WINDOW_MS / 1000, "it waited for its retry"
     assert shown["delays"].of("rajada_delay_lateness_seconds_count") >= 1
+    assert worker.of("rajada_recovery_seconds_count") >= 1 and worker.of("rajada_partitions") > 0
     committed = {dict(labels)["topic"] for name, labels in worker.values if name == "rajada_committed_offset"}
     assert len(committed) == 4, "the topics of all its agents, and no changelogs"
 
