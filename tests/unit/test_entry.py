@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from settings import MissingServer, Settings
-from streams.entry import built
+from streams.entry import COMMAND_LINE, built
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -32,7 +32,9 @@ def test_without_servers_it_says_what_to_set(app: str, tmp_path: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
-def test_others_get_the_error_itself() -> None:
+def test_others_get_the_error_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, COMMAND_LINE, raising=False)  # another test may have loaded it
+
     def build(settings: Settings) -> None:
         raise MissingServer("none")
 
