@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow check format bench clean
+.PHONY: help setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow check format bench clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
@@ -47,12 +47,15 @@ test-models: setup ## The models and properties, walked for long (two minutes)
 test-slow: setup ## The longest runs: outages of minutes, chaos with many seeds
 	$(BIN)/python -m pytest tests -m slow
 
-check: setup ## Linter, types, layers, docstrings
+check: setup docs ## Linter, types, layers, docstrings, the site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/interrogate -q .
+
+docs: setup ## Build the documentation as a site, into site/; a link to nothing fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: setup ## Bring the code into the house's form
 	$(BIN)/ruff check --fix-only .
@@ -62,4 +65,4 @@ bench: setup ## Measure the main path beside a plain confluent-kafka loop
 	$(BIN)/python -m bench.main_path
 
 clean: ## Remove the virtual environment and caches (data in .rajada stays)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build site *.egg-info

@@ -1,0 +1,67 @@
+"""The site: its links lead somewhere, every page has its place, and nothing in it asks another server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ops.docs_site import LeadsNowhere, linked
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+def conf() -> dict[str, object]:
+    found = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def in_nav(entry: object) -> list[str]:
+    if isinstance(entry, str):
+        return [entry]
+    inner = entry.values() if isinstance(entry, dict) else entry
+    return [page for one in inner for page in in_nav(one)]
+
+
+def test_every_link_leads_somewhere() -> None:
+    for page in PAGES:
+        linked((DOCS / page).read_text(), page)
+
+
+def test_a_link_to_nothing_ends_the_build() -> None:
+    with pytest.raises(LeadsNowhere, match=r"docs/jobs\.md has a link to nothing\.md"):
+        linked("see [this](nothing.md#there)", "jobs.md")
+
+
+@pytest.mark.parametrize(
+    ("written", "page", "told"),
+    [
+        ("[settings.py](../settings.py)", "jobs.md", "`settings.py`"),
+        ("[its code](../../settings.py)", "adr/x.md", "its code (`settings.py`)"),
+        ("[all](runbooks/)", "metrics.md", "[all](runbooks/README.md)"),
+        ("[here](jobs.md#states)", "delays.md", "[here](jobs.md#states)"),
+        ("[out](https://kafka.io/) ![](way.svg)", "delays.md", "[out](https://kafka.io/) ![](way.svg)"),
+        ("```\n[no](link.md)\n```\n", "delays.md", "```\n[no](link.md)\n```\n"),
+    ],
+)  # fmt: skip
+def test_links_out_of_the_docs_become_names(written: str, page: str, told: str) -> None:
+    assert linked(written, page) == told
+
+
+def test_every_page_has_its_place() -> None:
+    told = set(in_nav(conf()["nav"]))
+    apart = ("runbooks/", "adr/", "spec/")
+    missing = {page for page in PAGES if not page.startswith(apart)} - told
+    assert not missing, f"name them in mkdocs.yml: {sorted(missing)}"
+    assert told <= set(PAGES)
+
+
+def test_the_site_asks_no_other_server() -> None:
+    assert conf()["theme"]["font"] is False
+    assert not {"extra_javascript", "extra_css"} & conf().keys()
+    fences = [one for one in conf()["markdown_extensions"] if isinstance(one, dict)]
+    assert not [one for one in fences if "pymdownx.superfences" in one], "diagrams would come from elsewhere"
