@@ -11,6 +11,7 @@ from schemas import codec
 from schemas.codec import decode_event, encode_command, encode_event
 from schemas.delayed import EVERY_MS, FOR_MS, FORWARD_TO, LARGEST, UNKNOWN_SINCE, WAITS_IN, goes_to
 from schemas.errors import UnknownSchema
+from schemas.framing import frame
 from schemas.records import Command
 from schemas.topic_names import CONTROL, DEAD, GROUP_LINKS, JOBS, OUTCOMES, SOURCE
 from streams import events, job_bounds
@@ -24,12 +25,20 @@ from tests.unit.test_group_links import KEY, PAYLOAD, PLACE, taken
 from tests.unit.test_group_links import Record as LinkRecord
 from tests.unit.worlds import Record, Worker, World
 
-TOMORROW = codec.MAGIC + b"tomorrow"
+HEADERS = (codec.MAGIC + b"tomorrow", frame(20_000))
+"""Of a record with a schema that nobody knows yet: by its fingerprint, by an id of some registry."""
+_header = [HEADERS[0]]
+
+
+@pytest.fixture(autouse=True, params=HEADERS, ids=["fingerprint", "id"])
+def of_either_form(request: pytest.FixtureRequest) -> None:
+    """Each story is told with both."""
+    _header[0] = request.param
 
 
 def of_tomorrow(value: bytes) -> bytes:
     """The same record with a schema that nobody knows yet."""
-    return TOMORROW + value[codec.HEADER_BYTES :]
+    return _header[0] + value[codec.HEADER_BYTES :]
 
 
 @pytest.fixture
@@ -37,8 +46,8 @@ def upgrade(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Calling it makes the readers know the schema of tomorrow."""
 
     def known(value: bytes) -> dict[str, object]:
-        if value.startswith(TOMORROW):
-            return decode_event(encode_event(row())[: codec.HEADER_BYTES] + value[codec.HEADER_BYTES :])
+        if value.startswith(_header[0]):
+            return decode_event(encode_event(row())[: codec.HEADER_BYTES] + value[len(_header[0]) :])
         return decode_event(value)
 
     return lambda: monkeypatch.setattr(events, "decode_event", known)
@@ -218,7 +227,7 @@ def test_a_command_of_an_unknown_schema_is_carried_out_by_the_worker_that_comes(
         def known(data: bytes) -> Command:
             if data == value:
                 return order
-            raise UnknownSchema(data[:10])
+            raise UnknownSchema(_header[0])
 
         monkeypatch.setattr(job_bounds, "decode_command", known)
         await worker.live(START_MS + 5 * EVERY_MS, step_ms=10_000)

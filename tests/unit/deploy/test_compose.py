@@ -217,6 +217,9 @@ def test_the_image_gets_every_package_and_nothing_else() -> None:
 def test_the_image_runs_as_nobody_in_particular_and_without_rights() -> None:
     text = (ROOT / "deploy/image/Dockerfile").read_text()
     assert "USER 10001:10001" in text and text.count("\nFROM ") == 2
+    (python,) = re.findall(r"^ARG PYTHON=(\d+\.\d+)\.", text, re.M)
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert needs == f">={python}", "the one that is tested"
     for service in OURS.values():
         assert service["read_only"] and service["cap_drop"] == ["ALL"]
 

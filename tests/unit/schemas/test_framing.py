@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 
@@ -30,6 +31,8 @@ from schemas.errors import BadAvro, UnknownSchema
 from schemas.history import versions
 from schemas.registry import Known, NotRegistered, RegistryAway, SchemaRegistry, registry_of
 from settings import Settings
+from sinks.letters import Dead, Later
+from sinks.reading import read
 from streams.events import EVENT_TYPE, read_row
 from streams.heads import ContactJobs, Head, Origin, State
 from tests.unit.builders import row, uid
@@ -188,6 +191,27 @@ def test_what_a_worker_keeps_of_a_job_needs_no_registry(registry: Registry) -> N
 def test_json_is_neither() -> None:
     assert not is_avro(b'{"id": 1}') and not is_avro(b"") and not is_avro(b"\x00\x00\x00\x00")
     assert is_avro(framing.frame(1))
+
+
+@dataclass(frozen=True)
+class Read:
+    """A record of the outcomes as the sink has it."""
+
+    value: bytes
+    timestamp: int = 1_000
+    topic: str = "dispatch.outcomes"
+    partition: int = 0
+    offset: int = 5
+    key: bytes = b"o:c"
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def test_a_sink_holds_an_id_that_it_can_not_tell_for_an_hour_then_it_is_dead_with_its_bytes() -> None:
+    record = Read(framing.frame(7) + b"body")
+    later = read(record, 1_000)
+    assert isinstance(later, Later)
+    dead = read(replace(record, headers=tuple(later.headers)), 1_000 + 3_600_000)
+    assert isinstance(dead, Dead) and dead.reason == "unknown_schema" and dead.record.value == record.value
 
 
 # -- the client: what it does without an answer
