@@ -28,7 +28,6 @@ from tests.e2e.waiting import until, value
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 
-EVENTS = 3_600
 CONTACTS = 400
 PER_STATEMENT = 4
 RATE = 200
@@ -77,18 +76,17 @@ def supervise(running: Processes, stop: threading.Event) -> None:
         running.ensure_alive()
 
 
-def feed(database: str, clinic: Clinic, patients: list[Patient], stop: threading.Event) -> None:
+def feed(
+    database: str, clinic: Clinic, patients: list[Patient], stop: threading.Event, written: list[int]
+) -> None:
+    """Write events at RATE until stopped, in small transactions of one patient each; counts them."""
     order = random.Random(11)
     began = time.monotonic()
     with psycopg.connect(database, autocommit=True) as connection:
-        for number in range(EVENTS // PER_STATEMENT):
-            if stop.is_set():
-                return
-            patient = patients[order.randrange(CONTACTS)]
-            clinic.write(connection, [Message(patient)] * PER_STATEMENT)
-            ahead = began + number * PER_STATEMENT / RATE - time.monotonic()
-            if ahead > 0:
-                time.sleep(ahead)
+        while not stop.is_set():
+            clinic.write(connection, [Message(patients[order.randrange(CONTACTS)])] * PER_STATEMENT)
+            written[0] += PER_STATEMENT
+            stop.wait(max(0.0, began + written[0] / RATE - time.monotonic()))
 
 
 def gaps(engine: EngineBeside) -> list[tuple[float, float]]:
@@ -104,6 +102,33 @@ def tell_pauses(engine: EngineBeside, died: list[tuple[str, float]]) -> None:
         print(f"nothing was called for {gap:.2f} s, from {after}")
 
 
+OPEN = "SELECT count(*) FROM job_queue WHERE status NOT IN ('done', 'failed', 'dead')"
+IN_CALLED = """
+    SELECT count(*), count(DISTINCT e)
+    FROM job_queue, jsonb_array_elements_text(payload->'event_ids') e WHERE id::text = ANY (%s)
+"""
+
+
+def settled(running: Processes, connection: Connection, events: int) -> bool:
+    """Every event and every job has its end."""
+    running.ensure_alive()
+    done = value(connection, "SELECT count(*) FROM event_log WHERE status = 'done'") == events
+    return done and value(connection, OPEN) == 0
+
+
+def audit(connection: Connection, engine: EngineBeside, events: int) -> None:
+    """Nothing is lost, nothing is done twice."""
+    told = dict(connection.execute("SELECT outcome, count(*) FROM event_log GROUP BY outcome").fetchall())
+    assert set(told) <= {"job", "superseded_by_newer_inbound"} and sum(told.values()) == events
+    # a job that another one took in before it ran has no call of its own: the other answers for both
+    in_called = connection.execute(IN_CALLED, [list(engine.effects())]).fetchone()
+    assert in_called == (told["job"], told["job"]), "an event with a job is in one that was called, no other"
+    calls = Counter((one.job_id, one.attempt) for one in engine.requests())
+    assert set(calls.values()) == {1}, "no attempt was called twice"
+    assert set(engine.effects().values()) == {1}, "no effect twice"
+    assert connection.execute("SELECT DISTINCT status FROM job_queue").fetchall() == [("done",)]
+
+
 def test_a_leader_and_the_controller_die_and_nothing_is_lost_doubled_or_late(
     cluster: KafkaCluster,
     running: Processes,
@@ -115,9 +140,9 @@ def test_a_leader_and_the_controller_die_and_nothing_is_lost_doubled_or_late(
     running.start("relay", "worker", "sink", "delays")
     clinic = Clinic.found(connection, debounce_ms=WINDOW_MS)
     patients = clinic.register(connection, [f"p{number}" for number in range(CONTACTS)])
-    stop = threading.Event()
-    feeder = threading.Thread(target=feed, args=(database, clinic, patients, stop))
-    supervisor = threading.Thread(target=supervise, args=(running, stop))
+    fed, done, written = threading.Event(), threading.Event(), [0]
+    feeder = threading.Thread(target=feed, args=(database, clinic, patients, fed, written))
+    supervisor = threading.Thread(target=supervise, args=(running, done))
     feeder.start()
     supervisor.start()
     died: list[tuple[str, float]] = []
@@ -128,46 +153,20 @@ def test_a_leader_and_the_controller_die_and_nothing_is_lost_doubled_or_late(
         leader.kill()
         time.sleep(5)
         leader.start()
-        time.sleep(3)
+        time.sleep(2)
         controller = cluster.controller()
         died.append((f"controller, node {controller.number}", time.time()))
         controller.kill()
-        feeder.join()
-        controller.start()
+        time.sleep(5)
     finally:
-        stop.set()
+        fed.set()
+        done.set()
         feeder.join()
         supervisor.join()
-
-    open_jobs = "SELECT count(*) FROM job_queue WHERE status NOT IN ('done', 'failed', 'dead')"
-
-    def settled() -> bool:
-        running.ensure_alive()
-        done = value(connection, "SELECT count(*) FROM event_log WHERE status = 'done'") == EVENTS
-        return done and value(connection, open_jobs) == 0
-
-    until(settled, seconds=40, every=0.25)
+    until(lambda: settled(running, connection, written[0]), seconds=40, every=0.25)
     time.sleep(1)  # a second effect would come late
     tell_pauses(engine, died)
-    told = dict(connection.execute("SELECT outcome, count(*) FROM event_log GROUP BY outcome").fetchall())
-    assert set(told) <= {"job", "superseded_by_newer_inbound"} and sum(told.values()) == EVENTS
-    # a job that another one took in before it ran has no call of its own: the other answers for both
-    in_called = connection.execute(
-        """
-        SELECT count(*), count(DISTINCT e)
-        FROM job_queue, jsonb_array_elements_text(payload->'event_ids') e WHERE id::text = ANY (%s)
-        """,
-        [list(engine.effects())],
-    ).fetchone()
-    assert in_called == (told["job"], told["job"]), (
-        "an event with a job is in one that was called, and no other"
-    )
-    calls = Counter((one.job_id, one.attempt) for one in engine.requests())
-    assert set(calls.values()) == {1}, "no attempt was called twice"
-    assert set(engine.effects().values()) == {1}, "no effect twice"
-    assert set(dict(connection.execute("SELECT status, count(*) FROM job_queue GROUP BY 1").fetchall())) == {
-        "done"
-    }
+    audit(connection, engine, written[0])
     pause = max(gap for gap, _ in gaps(engine))
     engine.treat(Scenario(mode="rate", retry_after="1", times=1), patients[0].contact_id)
     (again,) = clinic.write(connection, [Message(patients[0])])
