@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="rajada",
     help="Turns bursts of customer messages into one job each: Postgres event log, Kafka, and back.",
+    epilog="For example:\n\nrajada up -d --with-engine\n\nrajada doctor\n\nrajada why ID",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
