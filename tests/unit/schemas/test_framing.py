@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from io import BytesIO
 from pathlib import Path
+from threading import Thread
 
 import fastavro
 import httpx
@@ -261,6 +264,41 @@ def test_answers_that_can_not_be_used_say_what_to_do(tmp_path: Path) -> None:
         with pytest.raises(RegistryAway, match=told):
             registry._ask("GET", path, dict[str, object])
     assert registry._ask("GET", "/d", dict[str, object]) is None
+
+
+def test_a_login_goes_along_and_one_that_is_refused_is_told(tmp_path: Path) -> None:
+    class Guarded(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = self.headers.get("Authorization") == f"Basic {b64encode(b'me:secret').decode()}"
+            body = b'{"schema": "\\"string\\""}' if known else b"{}"
+            self.send_response(200 if known else 401)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Guarded) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        for password, told in (("secret", None), ("wrong", "SCHEMA_REGISTRY_USERNAME")):
+            registry = registry_of(
+                Settings(
+                    home=tmp_path / password,
+                    SCHEMA_REGISTRY_URL=url,
+                    SCHEMA_REGISTRY_USERNAME="me",
+                    SCHEMA_REGISTRY_PASSWORD=password,
+                )
+            )
+            assert registry is not None
+            if told is None:
+                assert registry.schema_of(1) == '"string"'
+            else:
+                with pytest.raises(RegistryAway, match=told):
+                    registry.schema_of(1)
+            registry.close()
+        server.shutdown()
 
 
 def test_without_an_address_there_is_no_registry(tmp_path: Path) -> None:
