@@ -267,9 +267,11 @@ class Worker:
 
     def _not_ready(self) -> list[Trouble]:
         """What the probes tell: what the transport waits for, then what the parts of the worker do."""
-        parts = {"database": "database", "transport": "work", "group": "group"}
-        told = [trouble(parts.get(part, "work"), why) for part, why in self._ready.reasons().items()]
-        return [*not_ready(consumer_of(self._app)), *told]
+        found = {one.part: one for one in not_ready(consumer_of(self._app))}
+        for part, why in self._ready.reasons().items():
+            if part != "transport":  # its alarms are in what `not_ready` tells
+                found.setdefault(part, trouble(part, why))
+        return list(found.values())
 
     def _told(self) -> dict[str, int | str]:
         return {**self._sweep.told(), **self._jobs.told(), **self._app.consumer.counters()}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import faust
 
 from streams.transport import Consumer
+from streams.transport.alarms import WHAT_TO_DO
 from telemetry import catalogue
 from telemetry.readings import Reading, Source, Summary
 from telemetry.vitals import Trouble, trouble
@@ -86,6 +87,9 @@ def not_ready(consumer: Consumer | None, *, tables: bool = True) -> Iterator[Tro
     active = consumer.alarms.active.copy()
     if "silent" in active:
         yield trouble("broker", f"no heartbeat was answered {active['silent']}: Kafka can't be reached")
+    for kind, what in active.items():
+        if kind not in ("silent", "recovery"):
+            yield Trouble("work", f"{kind} {what}", WHAT_TO_DO[kind])
     if consumer.generation is None:
         yield trouble("group", "it has no partitions, or gives them up just now")
     elif tables and (progress := consumer.ownership.progress()) is not None:

@@ -156,7 +156,7 @@ def test_br_09_commits_that_stall_ask_for_a_restart_and_an_absent_kafka_does_not
     assert [trouble.part for trouble in hangs(one)] == ["commits"]
     one.alarms.raise_("silent", "for 7 s")
     assert not list(hangs(one)), "Kafka is away: a restart would not bring it back"
-    assert [trouble.part for trouble in not_ready(one)] == ["broker"]
+    assert [trouble.part for trouble in not_ready(one)] == ["broker", "work"]
     one.alarms.raise_("stalled", "for 300 s: t-3")
     assert [trouble.part for trouble in hangs(one)] == ["work"]
 
