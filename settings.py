@@ -184,6 +184,9 @@ class Settings(BaseSettings):
     """Who publishes the event log under `rajada up`: our relay, or Debezium on Connect (docs/cdc.md)."""
     connect_url: Annotated[str | None, BeforeValidator(_web_address)] = None
     """Where Kafka Connect's REST interface is; unset = that of `rajada up`, else http://localhost:8083."""
+    connect_database_url: SecretStr | None = None
+    """The database as Debezium logs in to it (libpq URL); unset = as we do. Its password stays with
+    Connect."""
     connect_exactly_once: bool = False
     """Debezium's records come once even after a crash, for readers of committed records (docs/cdc.md)."""
     connect_heap_mb: int = Field(default=384, ge=192)

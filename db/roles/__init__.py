@@ -21,6 +21,8 @@ from settings import RajadaError
 FOLDER: Final = Path(__file__).parent
 ROLES: Final = ("relay", "worker", "sink", "web", "reconciler", "operator")
 """Whom there are grants for; `delays` reaches no database, `operator` is who runs `rajada` by hand."""
+ASKED_FOR: Final = ("debezium",)
+"""And for these, which are made only when they are named."""
 DEFAULT_PREFIX: Final = "rajada_"
 SCHEMAS: Final = ("rajada", "connect")
 _ATTRIBUTES: Final = re.compile(r"^-- attributes: (.+)$", re.MULTILINE)
@@ -37,8 +39,8 @@ class RolesRefused(RajadaError):
 @cache
 def grants_of(role: str) -> str:
     """The text of a role's file. Raises NoSuchRole."""
-    if role not in ROLES:
-        raise NoSuchRole(f"There is no role {role!r}; there are {', '.join(ROLES)}.")
+    if role not in (*ROLES, *ASKED_FOR):
+        raise NoSuchRole(f"There is no role {role!r}; there are {', '.join((*ROLES, *ASKED_FOR))}.")
     return (FOLDER / f"{role}.sql").read_text(encoding="utf-8")
 
 

@@ -69,17 +69,18 @@ def variables(settings: Settings, database_url: str) -> dict[str, str]:
 
     Args:
         settings: names of slot and topics, exactly-once, the heartbeat's interval.
-        database_url: the database as Kafka Connect reaches it (libpq URL).
+        database_url: the database as we reach it (libpq URL), unless the settings have one for Debezium.
 
     Raises:
         WrongConnectorFile: the URL names several hosts or a socket, which Debezium does not take.
     """
-    place = {name: str(value) for name, value in conninfo_to_dict(database_url).items() if value is not None}
+    login = conninfo_to_dict(_login(settings, database_url))
+    place = {name: str(value) for name, value in login.items() if value is not None}
     host = place.get("host", "localhost")
     if "," in host or host.startswith("/"):
         raise WrongConnectorFile(
-            "DATABASE_URL names several hosts or a socket; Debezium takes one host and a port: set "
-            "DATABASE_URL to the primary for this command"
+            "DATABASE_URL names several hosts or a socket; Debezium takes one host and a port: name the "
+            "primary in RAJADA_CONNECT_DATABASE_URL"
         )
     return {
         "POSTGRES_HOST": host,
@@ -100,8 +101,13 @@ def worker_environment(settings: Settings, bootstrap: str, database_url: str) ->
         "KAFKA_BOOTSTRAP_SERVERS": bootstrap,
         "RAJADA_TOPIC_PREFIX": settings.topic_prefix,
         "CONNECT_EXACTLY_ONCE": "enabled" if settings.connect_exactly_once else "disabled",
-        "POSTGRES_PASSWORD": str(conninfo_to_dict(database_url).get("password") or ""),
+        "POSTGRES_PASSWORD": str(conninfo_to_dict(_login(settings, database_url)).get("password") or ""),
     }
+
+
+def _login(settings: Settings, database_url: str) -> str:
+    own = settings.connect_database_url
+    return own.get_secret_value() if own is not None else database_url
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:

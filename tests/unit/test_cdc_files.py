@@ -78,6 +78,14 @@ def test_replaced_lines_stand_in_their_places_and_new_ones_at_the_end() -> None:
     assert text == "# a=1\na=x\n\nb=2\nc=y\n"
 
 
+def test_debezium_may_log_in_as_somebody_else() -> None:
+    own = "postgresql://rajada_debezium:other@primary/crm"
+    config = made(connect_database_url=own)["one_dispatch"]
+    assert [config[f"database.{part}"] for part in ("hostname", "user")] == ["primary", "rajada_debezium"]
+    settings = Settings.model_validate({"connect_database_url": own})
+    assert worker_environment(settings, "k:9092", URL)["POSTGRES_PASSWORD"] == "other"
+
+
 @pytest.mark.parametrize("host", ["a,b", "%2Fvar%2Frun"])
 def test_several_hosts_and_sockets_are_refused_with_the_way_out(host: str) -> None:
     with pytest.raises(WrongConnectorFile, match="primary"):

@@ -16,7 +16,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 from confluent_kafka import Message
+from psycopg.conninfo import make_conninfo
 
+from db import roles
 from db.migrate import migrate
 from db.relay import run_relay
 from ops.cdc.rest import Connect, ConnectAway
@@ -272,6 +274,30 @@ def test_br_49_a_slot_made_anew_behind_the_connectors_back_is_no_secret(cdc: Cdc
         assert trouble is not None and "made anew" in trouble.found
         assert cdc.register()[0].new_slot
         assert [row_of(one)["id"] for one in cdc.topics.read(AI, 1)] == [missed]
+
+
+def test_the_role_that_is_made_for_it_is_enough(
+    kafka: str, database: str, prefix: str, connect: EmbeddedConnect
+) -> None:
+    names = prefix.replace(".", "_")
+    login = make_conninfo(database, user=f"{names}debezium", password="any")
+    settings = settings_of(prefix, connect_database_url=login)
+    with (
+        psycopg.connect(database, autocommit=True) as owner,
+        topics_of(kafka, settings) as topics,
+        Connect(connect.url) as rest,
+    ):
+        roles.apply(owner, ["debezium"], names)
+        cdc = Cdc(database, kafka, settings, rest, topics)
+        try:
+            cdc.register()
+            event = insert_event(owner)
+            assert [row_of(one)["id"] for one in topics.read(AI, 1)] == [event]
+            assert cdc.seen().trouble is None
+        finally:
+            cdc.all.remove()
+            owner.execute(f"DROP OWNED BY {names}debezium")  # type: ignore[arg-type]
+            owner.execute(f"DROP ROLE {names}debezium")  # type: ignore[arg-type]
 
 
 @pytest.mark.long
