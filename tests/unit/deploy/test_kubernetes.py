@@ -50,6 +50,7 @@ TOLD: dict[str, str] = of_kind("ConfigMap")[0]["data"]
 PARTITIONS = int(TOLD["RAJADA_PARTITIONS"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("one", [one for one in OBJECTS if one["kind"] != "ScaledObject"], ids=named)
 def test_kubernetes_takes_it(one: dict[str, Any]) -> None:
     kubernetes_validate.validate(one, KUBERNETES, strict=True)
@@ -67,6 +68,7 @@ def test_every_manifest_is_in_the_kustomization() -> None:
     assert files == set(KUSTOMIZATION["resources"])
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl here")
 def test_kustomize_builds_it_with_the_image_that_is_named() -> None:
     built = subprocess.run(
