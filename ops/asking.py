@@ -9,7 +9,7 @@ import psycopg
 
 from db.pool import is_away
 from ops.errors import OpsError, Unreachable
-from ops.given import shown
+from ops.given import reach, shown
 from schemas.masking import masked
 
 
@@ -25,9 +25,7 @@ def asking(url: str) -> Iterator[None]:
     except psycopg.Error as error:
         what = masked(str(error)) or type(error).__name__
         if is_away(error):
-            raise Unreachable(
-                f"Postgres does not answer at {shown(url)} ({what}). {_advice(what)}"
-            ) from error
+            raise Unreachable(f"Postgres does not answer at {shown(url)} ({what}). {reach(what)}") from error
         if (
             isinstance(error, psycopg.ProgrammingError)
             and error.sqlstate is None
@@ -42,12 +40,3 @@ def asking(url: str) -> Iterator[None]:
                 f"{shown(url)} is not prepared for Rajada ({what}). Run `rajada migrate`."
             ) from error
         raise OpsError(f"Postgres at {shown(url)} refuses a statement: {what}") from error
-
-
-def _advice(what: str) -> str:
-    """What to do about a server that gave no connection, by its words."""
-    if any(word in what for word in ("certificate", "SSL", "no encryption", "host name")):
-        return (
-            "Correct sslmode and sslrootcert in DATABASE_URL, or the server's certificate (docs/access.md)."
-        )
-    return "Start it, or correct DATABASE_URL."

@@ -41,8 +41,8 @@ def check_postgres(url: str) -> str:
             found = connection.execute("SHOW wal_level").fetchone()
     except psycopg.Error as error:
         raise Unreachable(
-            f"Postgres does not answer at {shown(url)} ({str(error).strip()}). Start that Postgres, correct "
-            "DATABASE_URL, or unset it to use the embedded one."
+            f"Postgres does not answer at {shown(url)} ({str(error).strip()}). {reach(str(error))} Or unset "
+            "DATABASE_URL to use the embedded one."
         ) from error
     if version < _LEAST_POSTGRES:
         raise Unreachable(
@@ -59,19 +59,30 @@ def check_postgres(url: str) -> str:
     return f"given, Postgres {version // 10_000}"
 
 
+def reach(what: str) -> str:
+    """What to do about a Postgres that gave no connection, by its words."""
+    if any(word in what for word in ("certificate", "SSL", "no encryption", "host name")):
+        return "Correct sslmode and sslrootcert in DATABASE_URL or the server's certificate (docs/access.md)."
+    return "Start it, or correct DATABASE_URL."
+
+
 def whose_tables(url: str) -> Crm:
     """Whether the CRM's tables in a database are the CRM's, or are (to be) made by us.
 
     Ours: our migrations made them, or the database holds no tables at all. Anything else is an existing CRM,
-    to which only our own additions are applied.
+    to which only our own additions are applied. Raises Unreachable.
     """
     import psycopg
 
     from db.migrate import FOLDER, pending
     from db.queries import load
 
-    with psycopg.connect(url, connect_timeout=_POSTGRES_TIMEOUT_S) as connection:
-        row = connection.execute(load("tables_present")).fetchone()
+    try:
+        with psycopg.connect(url, connect_timeout=_POSTGRES_TIMEOUT_S) as connection:
+            row = connection.execute(load("tables_present")).fetchone()
+    except psycopg.OperationalError as error:
+        what = str(error).strip()
+        raise Unreachable(f"Postgres does not answer at {shown(url)} ({what}). {reach(what)}") from error
     has_log, has_any = (bool(row[0]), bool(row[1])) if row is not None else (False, False)
     if not has_any:
         return "ours"

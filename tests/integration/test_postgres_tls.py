@@ -88,8 +88,8 @@ def test_a_wrong_authority_a_wrong_name_and_no_tls_are_told_in_words_without_the
         "no encryption": locked.url_as("rajada_operator", "crm", sslmode="disable", sslrootcert=""),
         "does not exist": locked.url_as("rajada_operator", "crm", sslrootcert=str(tmp_path / "none.pem")),
     }
-    for words, url in asked.items():
-        found = rajada(url, "jobs", "ls")
+    for number, (words, url) in enumerate(asked.items()):
+        found = rajada(url, *(["jobs", "ls"] if number % 2 else ["migrate", "--dry-run"]))
         assert found.returncode == 7, found.stderr
         assert words in found.stderr and "Traceback" not in found.stderr, found.stderr
         assert "sslrootcert" in found.stderr, "what to correct"
