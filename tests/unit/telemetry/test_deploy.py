@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
+from ops.cli import app
 from telemetry.catalogue import CATALOGUE, PROCESSES
 
 ROOT = Path(__file__).parents[3]
@@ -98,3 +100,18 @@ def test_prometheus_scrapes_every_process() -> None:
     (job,) = local["scrape_configs"]
     assert job["static_configs"][0]["targets"] == [f"127.0.0.1:{9400 + n}" for n in range(len(PROCESSES))]
     assert all(one["rule_files"] == ["alerts.yml"] for one in (compose, local))
+
+
+def test_a_page_names_only_commands_and_options_that_there_are() -> None:
+    root = get_command(app)
+    found = 0
+    for page in RUNBOOKS.glob("*.md"):
+        for line in re.findall(r"`rajada ([^`]+)`", page.read_text()):
+            command, words = root, line.split()
+            while words and hasattr(command, "commands"):
+                assert words[0] in command.commands, (page.name, line)
+                command = command.commands[words.pop(0)]
+            options = {option for one in command.params for option in one.opts}
+            assert {word for word in words if word.startswith("--")} <= options, (page.name, line)
+            found += 1
+    assert found > 30
