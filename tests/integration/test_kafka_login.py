@@ -3,113 +3,68 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import orjson
 import pytest
+import trustme
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from chaos.workers import ROOT
 from kafka_access import kafka_client
-from ops.embedded.kafka import EmbeddedKafka
-from ops.embedded.ports import HOST
+from ops import kafka_acls, kafka_roles
 from settings import Settings
 from streams.topics import ensure_topics
+from tests.locked import ADMIN, MECHANISM, PASSWORD, LockedKafka
 
 from .transport_lab import until
 
-NAME, PASSWORD = "rajada", "let-me-in"
-OPENSSL = [
-    "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-]  # fmt: skip
 
-
-class LockedKafka(EmbeddedKafka):
-    """An embedded broker whose listener takes only TLS and a login."""
-
-    ca: Path
-
-    def settings(self, **more: object) -> Settings:
-        login = {"kafka_security_protocol": "SASL_SSL", "kafka_sasl_username": NAME,
-                 "kafka_sasl_password": PASSWORD, "kafka_ssl_ca": self.ca, **more}  # fmt: skip
-        return Settings(_env_file=None, kafka_bootstrap_servers=self.bootstrap, **login)
-
-    def _prepare(self) -> None:
-        super()._prepare()
-        file = self._file("server.properties")
-        self.ca, key = self._file("ca.pem"), self._file("key.pem")
-        if not self.ca.exists():
-            subprocess.run(
-                [*OPENSSL, "-addext", f"subjectAltName=IP:{HOST}", "-keyout", str(key), "-out", str(self.ca)],
-                check=True,
-                capture_output=True,
-            )
-            key.write_text(key.read_text() + self.ca.read_text())
-        users = f'username="{NAME}" password="{PASSWORD}" user_{NAME}="{PASSWORD}";'
-        plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-        lines = {
-            "listeners": f"SASL_SSL://{HOST}:{self._port},CONTROLLER://{HOST}:{self._controller_port}",
-            "advertised.listeners": f"SASL_SSL://{HOST}:{self._port}",
-            "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
-            "inter.broker.listener.name": "SASL_SSL",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{plain} {users}",
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(key),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.ca),
-        }
-        kept = [line for line in file.read_text().splitlines() if line.partition("=")[0] not in lines]
-        file.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in lines.items())]) + "\n")
-
-    def answers(self) -> bool:
-        client = AdminClient({**kafka_client(self.bootstrap, self.settings()), "log_level": 0})
-        try:
-            return bool(client.list_topics(timeout=1).brokers)
-        except KafkaException:
-            return False
+def settings_of(locked: LockedKafka, **more: object) -> Settings:
+    """As a user's variables would be read."""
+    login = {"kafka_security_protocol": "SASL_SSL", "kafka_sasl_mechanism": MECHANISM,
+             "kafka_sasl_username": ADMIN, "kafka_sasl_password": PASSWORD, "kafka_ssl_ca": locked.ca,
+             **more}  # fmt: skip
+    return Settings(_env_file=None, kafka_bootstrap_servers=locked.bootstrap, **login)
 
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedKafka]:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificate")
-    with LockedKafka(tmp_path_factory.mktemp("locked") / "data") as server:
+    server = LockedKafka(tmp_path_factory.mktemp("locked") / "data")
+    server.authority = trustme.CA()
+    with server:
         yield server
 
 
-@pytest.fixture
-def environment(locked):
-    """The variables by which a user names this Kafka."""
-    return {
-        "KAFKA_BOOTSTRAP_SERVERS": locked.bootstrap,
-        "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
-        "KAFKA_SASL_USERNAME": NAME,
-        "KAFKA_SASL_PASSWORD": PASSWORD,
-        "KAFKA_SSL_CA": str(locked.ca),
-    }
-
-
 def test_topics_are_made_and_a_wrong_password_is_refused(locked, prefix, monkeypatch):
-    settings = locked.settings(topic_prefix=prefix, partitions=2)
+    settings = settings_of(locked, topic_prefix=prefix, partitions=2)
     monkeypatch.setattr("kafka_access.get_settings", lambda: settings)
     assert f"{prefix}dispatch.jobs" in ensure_topics(locked.bootstrap, settings)
-    wrong = locked.settings(kafka_sasl_password="wrong")
+    wrong = settings_of(locked, kafka_sasl_password="wrong")
     client = AdminClient({**kafka_client(locked.bootstrap, wrong), "log_level": 0})
     with pytest.raises(KafkaException):
         client.list_topics(timeout=3)
 
 
-def test_a_worker_reads_and_writes_with_both_of_its_clients(locked, prefix, tmp_path, environment):
+def test_access_lists_are_taken_where_there_is_an_authorizer_and_refused_in_words_elsewhere(
+    locked, kafka, prefix, monkeypatch
+):
+    settings = settings_of(locked, topic_prefix=prefix)
+    monkeypatch.setattr("kafka_access.get_settings", lambda: settings)
+    entries = kafka_roles.entries("web", "User:rajada-web", settings)
+    kafka_acls.apply(locked.bootstrap, entries)
+    kafka_acls.apply(locked.bootstrap, entries)  # what is there already is no hindrance
+    with pytest.raises(kafka_acls.AclsRefused, match="authorizer"):
+        kafka_acls.apply(kafka, entries)
+
+
+def test_a_worker_reads_and_writes_with_both_of_its_clients(locked, prefix, tmp_path):
     name = f"{prefix}views"
     (tmp_path / "login.py").write_text(APP)
-    access = kafka_client(locked.bootstrap, locked.settings())
+    access = kafka_client(locked.bootstrap, settings_of(locked))
     admin = AdminClient(access)
     for future in admin.create_topics([NewTopic(f"{name}.{one}", 2, 1) for one in ("in", "out")]).values():
         future.result(20)
@@ -119,7 +74,7 @@ def test_a_worker_reads_and_writes_with_both_of_its_clients(locked, prefix, tmp_
     with (tmp_path / "log").open("wb") as log:
         worker = subprocess.Popen(
             [sys.executable, "-m", "faust", "-A", "login", "worker", "--without-web"],
-            cwd=tmp_path, env={**os.environ, **environment, "APP_ID": name, "PYTHONPATH": str(ROOT)},
+            cwd=tmp_path, env={**os.environ, **locked.access(ADMIN), "APP_ID": name, "PYTHONPATH": str(ROOT)},
             stdout=log, stderr=log,
         )  # fmt: skip
     reader = Consumer({**access, "group.id": name + "-r", "auto.offset.reset": "earliest"})
