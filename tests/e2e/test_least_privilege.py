@@ -168,7 +168,7 @@ def test_each_process_does_its_work_with_no_more_rights_than_its_own(
 FORBIDDEN = {
     "sink": ["dispatch.jobs", "ai_agent.dispatch_requested", "rajada-dispatch-jobs-changelog"],
     "relay": ["dispatch.jobs", "dispatch.control"],
-    "web": ["dispatch.jobs", "dispatch.outcomes"],
+    "web": ["dispatch.dead", "rajada-dispatch-contacts-changelog"],
     "delays": ["rajada-dispatch-contacts-changelog"],
     "worker": ["dispatch.control", "conect-whatsapp-reconciliation-queue"],
     "reconciler": ["conect-whatsapp-reconciliation-queue", "dispatch.outcomes"],
