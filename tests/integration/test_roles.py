@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from db import roles
+from db.migrate import migrate
 from db.queries import load, names
 from db.replication import ensure_publication
 from ops.clinic import Clinic
@@ -171,6 +172,23 @@ def test_rights_given_beside_ours_do_not_outlast_the_next_time_and_only_owners_g
         pytest.raises(roles.RolesRefused, match="owner of the CRM's tables"),
     ):
         roles.apply(connection, prefix="nobody_")
+
+
+def test_the_grants_are_made_where_the_search_path_leads(empty_database: str) -> None:
+    prefix = f"r{uuid4().hex[:10]}_"
+    url = make_conninfo(empty_database, options="-csearch_path=tenant")
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("CREATE SCHEMA tenant")
+        migrate(url, crm="ours")
+        roles.apply(owner, ["worker"], prefix)
+        try:
+            with as_role(url, prefix, "worker") as connection:
+                assert connection.execute("SELECT count(*) FROM tenant.event_log").fetchone() == (0,)
+                assert connection.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+        finally:
+            name = sql.Identifier(f"{prefix}worker")
+            owner.execute(sql.SQL("DROP OWNED BY {}").format(name))
+            owner.execute(sql.SQL("DROP ROLE {}").format(name))
 
 
 def test_an_unknown_role_and_an_unprepared_database_are_told(empty_database: str) -> None:
