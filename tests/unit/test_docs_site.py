@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ops.docs_site import LeadsNowhere, linked
+from ops.docs_site import LeadsNowhere, linked, set_apart
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -50,6 +50,23 @@ def test_a_link_to_nothing_ends_the_build() -> None:
 )  # fmt: skip
 def test_links_out_of_the_docs_become_names(written: str, page: str, told: str) -> None:
     assert linked(written, page) == told
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("text:\n- a\n- b\n", "text:\n\n- a\n- b\n"),
+        ("text\n| a |\n| - |\n| b |\n", "text\n\n| a |\n| - |\n| b |\n"),
+        ("1. a\n   b\n   ```sql\n   x\n   ```\n2. c\n", "1. a\n    b\n    ```sql\n    x\n    ```\n2. c\n"),
+        ("1. a\n\n   b\n2. c\n3. d\n", "1. a\n\n    b\n\n2. c\n3. d\n"),
+        ("- a\n  - b\n    c\n\nend\n", "- a\n    - b\n      c\n\nend\n"),
+        ("```\n- a\n   b\n| x\n```\n", "```\n- a\n   b\n| x\n```\n"),
+        ("## h\n- a\n", "## h\n- a\n"),
+        ("1. a\n2. b\ntext\n\n   x\n", "1. a\n2. b\ntext\n\n   x\n"),
+    ],
+)  # fmt: skip
+def test_lists_and_tables_are_set_apart(written: str, told: str) -> None:
+    assert set_apart(written) == told
 
 
 def test_every_page_has_its_place() -> None:
