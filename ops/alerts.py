@@ -74,9 +74,12 @@ def alerts(
     return [_masked(Alert(*row)) for row in rows]
 
 
-def deal_with(url: str, alert_id: str, status: Literal["ack", "resolved"]) -> Done:
-    """Acknowledge or resolve an alert. Raises NotFound, OpsError."""
-    values = {"id": UUID(alert_id), "kinds": sorted(KINDS), "status": status}
+def deal_with(
+    url: str, alert_id: str, status: Literal["ack", "resolved"], organization: str | None = None
+) -> Done:
+    """Acknowledge or resolve an alert, of this organization if one is named. Raises NotFound, OpsError."""
+    whose = UUID(organization) if organization is not None else None
+    values = {"id": UUID(alert_id), "kinds": sorted(KINDS), "status": status, "organization_id": whose}
     with asking(url), psycopg.connect(conninfo_for(url, "alerts", _SESSION), autocommit=True) as connection:
         row: tuple[Any, ...] | None = connection.execute(load("alerts_set"), values).fetchone()
     if row is None:

@@ -44,6 +44,8 @@ GRAVES_GROUP: Final = "rajada-graves"
 """Named by whoever counts dead letters; nobody joins it, and so with the next."""
 ORIGINALS_GROUP: Final = f"{SOURCE}-originals"
 WHY_GROUP: Final = "rajada-why"
+LIVE_GROUP: Final = "rajada-live"
+"""Of the live page; nobody joins it."""
 PRODUCE_ID: Final = "rajada-produce-"
 
 
@@ -120,7 +122,15 @@ RIGHTS: Final[Mapping[str, tuple[Right, ...]]] = {
         _group(SINK_GROUP),
         _group(GRAVES_GROUP),
     ),
-    "web": _topics(["Write"], CONTROL),
+    "web": (
+        *_SEEN,
+        *_topics(["Read"], SOURCE, GROUP_LINKS, DEAD, PARKING, CONTACTS_CHANGELOG, JOBS_CHANGELOG),
+        # orders, and dead letters that go back to where they came from
+        *_topics(["Write"], SOURCE, GROUP_LINKS, JOBS, CONTROL, OUTCOMES, PARKING),
+        *(Right("group", name, ("Describe",)) for name in (APP_ID, DELAYS_GROUP)),  # how far they are
+        _group(WHY_GROUP, bare=True),
+        _group(LIVE_GROUP, bare=True),
+    ),
     "reconciler": (*_SEEN, *_topics(["Read"], RECONCILIATION), _group(RECONCILER_ID)),
     "operator": (
         *_topics(["Read", "Write", "Create", "Delete", "DescribeConfigs", "AlterConfigs"], *_ALL),

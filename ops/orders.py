@@ -55,7 +55,8 @@ class Written:
 class Orders:
     """Writes orders and waits for what comes of them."""
 
-    def __init__(self, settings: Settings, bootstrap: str, url: str) -> None:
+    def __init__(self, settings: Settings, bootstrap: str, url: str, *, by: str | None = None) -> None:
+        self._by = by or operator()
         self._settings = settings
         self._bootstrap = bootstrap
         self._url = url
@@ -162,7 +163,7 @@ class Orders:
             organization_id=organization_id,
             job_id=job_id,
             reason=reason,
-            issued_by=operator(),
+            issued_by=self._by,
         )
 
     def _note(self, connection: Connection, command: Command) -> None:

@@ -11,6 +11,8 @@ from fastapi import FastAPI
 from settings import Settings
 from web.errors import install
 from web.gate import Gate
+from web.pages.app import pages
+from web.pages.desk import Desk
 from web.parts import Parts
 from web.routes import asked, health
 
@@ -20,9 +22,15 @@ DESCRIPTION: Final = (
 )
 
 
-def build(url: str, settings: Settings) -> FastAPI:
-    """The application; it connects when it is started. `url`: libpq URL of the database."""
-    parts = Parts(url, settings)
+def build(url: str, settings: Settings, desk: Desk | None = None) -> FastAPI:
+    """The application; it connects when it is started.
+
+    Args:
+        url: libpq URL of the database.
+        settings: of the installation.
+        desk: of the live page; None: it is not served.
+    """
+    parts = Parts(url, settings, desk)
 
     @asynccontextmanager
     async def living(application: FastAPI) -> AsyncIterator[None]:
@@ -52,5 +60,6 @@ def build(url: str, settings: Settings) -> FastAPI:
         rates=parts.rates,
         max_body=settings.web_max_body_kb * 1024,
         counts=parts.counts,
+        pages=pages(parts.live) if parts.live is not None else None,
     )
     return application

@@ -14,6 +14,7 @@ from db.pool import is_away
 from web.callers import Callers, Rates
 from web.counts import Counts
 from web.errors import DATABASE_AWAY, Refused, of_status
+from web.pages.app import is_page
 
 log = structlog.get_logger(__name__)
 
@@ -31,16 +32,25 @@ class Gate:
         rates: how often each may ask.
         max_body: bytes of the largest body.
         counts: where answers are counted.
+        pages: the live page, which asks for sessions in place of tokens; None: there is none.
     """
 
     def __init__(
-        self, application: ASGIApp, *, callers: Callers, rates: Rates, max_body: int, counts: Counts
+        self,
+        application: ASGIApp,
+        *,
+        callers: Callers,
+        rates: Rates,
+        max_body: int,
+        counts: Counts,
+        pages: ASGIApp | None = None,
     ) -> None:
         self._application = application
         self._callers = callers
         self._rates = rates
         self._max_body = max_body
         self._counts = counts
+        self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -58,6 +68,9 @@ class Gate:
 
         try:
             headers = dict(scope["headers"])
+            if self._pages is not None and is_page(scope["path"]):
+                await self._pages(scope, self._limited(headers, receive), counted)
+                return
             if scope["path"] not in OPEN:
                 given = headers.get(b"authorization")
                 caller = await self._callers.of(given.decode("latin-1") if given is not None else None)

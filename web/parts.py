@@ -16,6 +16,8 @@ from streams.whatsapp_numbers import Numbers
 from web.callers import Callers, Rates
 from web.counts import Counts
 from web.orders import Orders
+from web.pages.desk import Desk
+from web.pages.visits import Counter
 
 LOOK_WITHIN_S: Final = 3.0
 _NOBODY: Final = "0" * 16
@@ -28,9 +30,10 @@ class Parts:
     Args:
         url: libpq URL of the database.
         settings: of the installation.
+        desk: of the live page; None: it is not served.
     """
 
-    def __init__(self, url: str, settings: Settings) -> None:
+    def __init__(self, url: str, settings: Settings, desk: Desk | None = None) -> None:
         self.settings = settings
         self.pool: AsyncPool = async_pool(
             url,
@@ -46,6 +49,7 @@ class Parts:
         self.rates = Rates(settings.web_rate_per_s)
         self.orders = Orders(settings)
         self.counts = Counts()
+        self.live = Counter(self.pool, desk) if desk is not None else None
         self.waits_for: str | None = "it is just starting"
         """Why it can't do its work now; None: it can."""
 
@@ -55,6 +59,8 @@ class Parts:
 
     async def close(self) -> None:
         """Close connections."""
+        if self.live is not None:
+            await asyncio.to_thread(self.live.close)
         await self._http.close()
         await self.orders.close()
         await self.pool.close()

@@ -18,6 +18,7 @@ from settings import RajadaError, Settings
 from telemetry import pulse
 from telemetry.serving import serve
 from web.app import build
+from web.pages.desk import Desk
 from web.parts import Parts
 
 log = structlog.get_logger(__name__)
@@ -43,7 +44,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def run_web(url: str, settings: Settings, *, host: str, port: int) -> None:
+def run_web(url: str, settings: Settings, *, host: str, port: int, desk: Desk | None = None) -> None:
     """Serve until SIGTERM or SIGINT, then let requests end for a while; a second one ends it at once.
 
     Args:
@@ -51,16 +52,17 @@ def run_web(url: str, settings: Settings, *, host: str, port: int) -> None:
         settings: of the installation.
         host: address to listen on.
         port: 0 = a free one.
+        desk: of the live page; None: it is not served.
 
     Raises:
         CannotListen: the port can't be listened on.
     """
     with _listening(host, port) as listener, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(url, settings, listener))
+        runner.run(_serve(url, settings, listener, desk))
 
 
-async def _serve(url: str, settings: Settings, listener: socket.socket) -> None:
-    application = build(url, settings)
+async def _serve(url: str, settings: Settings, listener: socket.socket, desk: Desk | None) -> None:
+    application = build(url, settings, desk)
     serve(settings, NAME, application.state.parts.counts.readings)
     server = _Server(
         uvicorn.Config(
@@ -77,7 +79,7 @@ async def _serve(url: str, settings: Settings, listener: socket.socket) -> None:
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, server, number)
+        loop.add_signal_handler(number, _stop, server, application.state.parts, number)
     host, port = listener.getsockname()[:2]
     watch = asyncio.create_task(_watch(server, application.state.parts, f"http://{host}:{port}"))
     try:
@@ -87,8 +89,10 @@ async def _serve(url: str, settings: Settings, listener: socket.socket) -> None:
     log.info("web_stopped", **application.state.parts.counts.told())
 
 
-def _stop(server: uvicorn.Server, number: signal.Signals) -> None:
+def _stop(server: uvicorn.Server, parts: Parts, number: signal.Signals) -> None:
     server.should_exit = True
+    if parts.live is not None:
+        parts.live.closing = True  # who follows a page is no request that is let end
     asyncio.get_running_loop().remove_signal_handler(number)
 
 

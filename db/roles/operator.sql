@@ -15,7 +15,7 @@ GRANT INSERT, UPDATE ON
 TO {role};
 GRANT UPDATE ON rajada.trace TO {role};  -- `rajada forget` erases what it tells of a contact
 GRANT INSERT, UPDATE, DELETE ON
-    rajada.swept, rajada.tokens, rajada.whatsapp_numbers, rajada.windows_settings
+    rajada.page_tokens, rajada.swept, rajada.tokens, rajada.whatsapp_numbers, rajada.windows_settings
 TO {role};
 -- `rajada reconcile --once` makes a run by itself
 GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA connect TO {role};

@@ -6,7 +6,12 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Bearer tokens of the HTTP API, each of one organization.", no_args_is_help=True)
+from ops.commands import page_tokens
+
+app = typer.Typer(
+    help="Tokens of the HTTP API, each of one organization; `page`: of the live page.", no_args_is_help=True
+)
+app.add_typer(page_tokens.app, name="page")
 
 Organization = Annotated[str, typer.Argument(help="The organization's id.")]
 

@@ -50,8 +50,10 @@ class Page:
 class Desk:
     """A context. With `rows_needed` it raises what is wrong with Postgres; else `note` says it."""
 
-    def __init__(self, settings: Settings, topic: str, *, rows_needed: bool) -> None:
+    def __init__(self, settings: Settings, topic: str, *, rows_needed: bool, by: str | None = None) -> None:
         self.settings = settings
+        self.by = by or operator()
+        """Who acts, for the audit."""
         self.topic = topic
         self.full_topic = settings.topic(topic)
         self.bootstrap = bootstrap_of(settings)

@@ -8,7 +8,7 @@ from uuid import uuid5
 
 from db.closed_letters import DroppedRow
 from ops.asking import asking
-from ops.dlq.desk import Desk, Ranges, operator
+from ops.dlq.desk import Desk, Ranges
 from ops.dlq.selection import Filter
 from streams.letters import Letter
 from streams.requeueing import ORDERS
@@ -27,7 +27,7 @@ def drop(
     Page by page in transactions of their own: the same command goes on after an interruption. The lock is
     held. Raises OpsError.
     """
-    dropped, by = 0, operator()
+    dropped, by = 0, desk.by
     with asking(desk.url):
         for page in desk.pages(chosen, ranges):
             if stop.is_set():

@@ -21,7 +21,7 @@ from db.closed_letters import ClosedRow, replays_of
 from ops import copies as copying
 from ops.asking import asking
 from ops.backfill import Limit
-from ops.dlq.desk import PAGE, Desk, Page, operator
+from ops.dlq.desk import PAGE, Desk, Page
 from ops.dlq.plan import PARKED
 from ops.dlq.selection import Filter, short
 from ops.errors import OpsError
@@ -108,7 +108,7 @@ def begin(desk: Desk, selection: Selection) -> runs.StoredRun:
     ends = {name: desk.reader.ends(desk.settings.topic(name)) for name in TARGETS}
     progress = Progress(targets=ends, noted_ms=_now_ms())
     with asking(desk.url):
-        number = runs.begin(desk.connection, COMMAND, _text(selection), _text(progress), operator())
+        number = runs.begin(desk.connection, COMMAND, _text(selection), _text(progress), desk.by)
         found = runs.find(desk.connection, COMMAND, number)
     assert found is not None, "a run that was just stored is there"
     return found
@@ -161,7 +161,7 @@ class Requeue:
         self._sender = sender
         self._stop = stop
         self._selection = selection_of(stored)
-        self._run = Run(stored.number, _now_ms(), operator(), self._selection.because)
+        self._run = Run(stored.number, _now_ms(), desk.by, self._selection.because)
         self._limit = Limit(rate, stop) if rate is not None else None
         self._size = PAGE if rate is None else max(1, min(PAGE, int(rate / 2)))
         self._result = Result(stored.number, progress_of(stored))

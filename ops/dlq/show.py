@@ -89,7 +89,7 @@ def letter_page(letter: Letter, closed: Closed | None, *, unmasked: bool) -> Ren
         ("organization", letter.organization_id),
         ("event", letter.event_id),
         ("job", letter.job_id),
-        ("key", _key(letter, unmasked)),
+        ("key", key_of(letter, unmasked)),
     ):
         if value:
             head.add_row(Text(f"  {name}", "dim"), Text(value, overflow="fold"))
@@ -99,9 +99,9 @@ def letter_page(letter: Letter, closed: Closed | None, *, unmasked: bool) -> Ren
         Text("The way it went", "bold"),
         *(Text(f"  {line}") for line in way(letter, closed)),
         Text("Headers", "bold"),
-        *(Text(f"  {name}: {_shown(value)}") for name, value in _headers(letter, unmasked)),
+        *(Text(f"  {name}: {_shown(value)}") for name, value in headers_of_letter(letter, unmasked)),
         Text("Content", "bold"),
-        Text(_content_text(letter, unmasked), overflow="fold"),
+        Text(content_text(letter, unmasked), overflow="fold"),
     ]
     parts += [Text(f"→ {line}", "cyan") for line in advice(letter, closed, why.advice)]
     return Parts(*parts)
@@ -163,8 +163,8 @@ def as_json(letter: Letter, closed: Closed | None, *, unmasked: bool) -> dict[st
             "offset": letter.told.get("kafka_dlt-original-offset"),
             "timestamp_ms": letter.origin_ms,
         },
-        "key": _key(letter, unmasked),
-        "headers": [{"name": name, "value": value} for name, value in _headers(letter, unmasked)],
+        "key": key_of(letter, unmasked),
+        "headers": [{"name": name, "value": value} for name, value in headers_of_letter(letter, unmasked)],
         "content": _content(letter, unmasked),
         "state": closed.how if closed is not None else "open",
         "closed": msgspec.to_builtins(closed) if closed is not None else None,
@@ -195,13 +195,15 @@ def _when(at_ms: float | None) -> str:
     return f"{day(at)} {clock(at)}"
 
 
-def _key(letter: Letter, unmasked: bool) -> str | None:
+def key_of(letter: Letter, unmasked: bool) -> str | None:
+    """Its key, veiled unless `unmasked`."""
     if not unmasked:
         return veiled_key(letter.key)
     return _readable(letter.key)
 
 
-def _headers(letter: Letter, unmasked: bool) -> Iterable[tuple[str, str | None]]:
+def headers_of_letter(letter: Letter, unmasked: bool) -> Iterable[tuple[str, str | None]]:
+    """Its headers, veiled unless `unmasked`."""
     for name, value in letter.headers:
         yield name, _readable(value) if unmasked else veiled_header((name, value))
 
@@ -223,7 +225,8 @@ def _content(letter: Letter, unmasked: bool) -> object:
     return msgspec.json.decode(msgspec.json.encode(plain))  # bytes as base64
 
 
-def _content_text(letter: Letter, unmasked: bool) -> str:
+def content_text(letter: Letter, unmasked: bool) -> str:
+    """The decoded content as text, for people."""
     content = _content(letter, unmasked)
     if isinstance(content, str):
         return f"  {content[:LONGEST]}" + (" …" if len(content) > LONGEST else "")

@@ -181,3 +181,10 @@ class Evidence:
     def found(self) -> bool:
         """Whether anything is known of the id."""
         return bool(self.kinds or self.events or self.jobs or self.trace or self.letters or self.settled)
+
+
+def is_of(evidence: Evidence, organization_id: str) -> bool:
+    """Whether all that was found is of one organization: where two are named, it is told to neither."""
+    rows: list[TraceRow | JobRow | EventRow] = [*evidence.trace, *evidence.jobs, *evidence.events]
+    named = {row.organization_id for row in rows} - {None}
+    return evidence.organization_id == organization_id and named <= {organization_id}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ops.errors import OpsError
-from ops.why.evidence import Evidence
+from ops.why.evidence import Evidence, is_of
 from ops.why.letters import letters
 from ops.why.live import NotLookedThrough, live
 from ops.why.reader import TopicReader
@@ -15,7 +15,7 @@ from settings import RajadaError, Settings
 from streams import topics
 
 
-def why(url: str, bootstrap: str, settings: Settings, asked: str) -> Story:
+def why(url: str, bootstrap: str, settings: Settings, asked: str, whose: str | None = None) -> Story:
     """The story of an event, a message, a job or a contact.
 
     Without Kafka the story is told as far as Postgres knows it, with a note. Raises OpsError when Postgres
@@ -26,8 +26,12 @@ def why(url: str, bootstrap: str, settings: Settings, asked: str) -> Story:
         bootstrap: Kafka's host:port list.
         settings: the topics' prefix and EVENT_REAP_MS.
         asked: the id, a lower-case UUID.
+        whose: the organization that alone may be told of; None = any.
     """
     evidence = read(url, asked)
+    if whose is not None and not is_of(evidence, whose):
+        nothing = Evidence(asked, looked_at=evidence.looked_at)
+        return story(nothing, time.time_ns() // 1_000_000, settings.event_reap_ms)
     try:
         _ask_kafka(url, bootstrap, settings, evidence)
     except (OpsError, RajadaError, NotLookedThrough) as error:

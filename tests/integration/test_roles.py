@@ -24,16 +24,23 @@ SOURCES = {
     "relay": ["db/relay.py", "db/backfill.py", "db/replication.py"],
     "worker": ["streams/*.py", "streams/handlers/*.py", "db/sweep_claims.py", "db/leases.py"],
     "sink": ["sinks/*.py", "db/leases.py"],
-    "web": ["web/*.py", "db/group_links.py"],
+    "web": [
+        "web/*.py", "web/pages/*.py", "db/group_links.py", "ops/pages/*.py", "ops/why/*.py", "ops/dlq/*.py",
+        "ops/alerts.py", "ops/job_rows.py", "ops/orders.py", "db/closed_letters.py", "db/orders.py",
+        "db/runs.py",
+    ],
     "reconciler": ["streams/reconcile/*.py"],
     "operator": [
         "ops/*.py", "ops/commands/*.py", "ops/dlq/*.py", "ops/doctor/*.py", "ops/group_links/*.py",
-        "ops/whatsapp/*.py", "ops/why/*.py", "db/closed_letters.py", "db/forgetting.py", "db/leases.py",
-        "db/orders.py", "db/runs.py", "db/sealing.py", "db/sweep_claims.py",
+        "ops/pages/*.py", "ops/whatsapp/*.py", "ops/why/*.py", "db/closed_letters.py", "db/forgetting.py",
+        "db/leases.py", "db/orders.py", "db/runs.py", "db/sealing.py", "db/sweep_claims.py",
     ],
 }  # fmt: skip
 """The modules whose statements a process runs."""
-NOT_ITS = {"operator": {"clinic_contacts", "clinic_messages", "group_link_enqueue", "tables_present"}}
+NOT_ITS = {
+    "operator": {"clinic_contacts", "clinic_messages", "group_link_enqueue", "tables_present"},
+    "web": {"page_tokens_add", "page_tokens_list", "page_tokens_revoke"},
+}
 """Statements that those modules hold for others (the demo's CRM, the service), or of the catalogue alone."""
 
 
@@ -111,7 +118,10 @@ FORBIDDEN = {
         "UPDATE agent_inbox_items SET title = 'x'",
         "INSERT INTO agent_inbox_items (id) VALUES (gen_random_uuid())",
         "UPDATE rajada.tokens SET organization_id = gen_random_uuid()", "DELETE FROM rajada.tokens",
-        "SELECT * FROM rajada.whatsapp_numbers", "SELECT * FROM messages",
+        "SELECT * FROM rajada.whatsapp_numbers", "SELECT * FROM messages", "SELECT content FROM messages",
+        "SELECT name FROM contacts", "UPDATE rajada.page_tokens SET role = 'operator'",
+        "INSERT INTO rajada.page_tokens (id) VALUES ('x')",
+        "UPDATE connect.whatsapp_instances SET state = 'x'",
     ],
     "reconciler": [
         "SELECT * FROM event_log", "SELECT * FROM job_queue", "SELECT * FROM rajada.troubles",
