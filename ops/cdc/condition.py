@@ -67,7 +67,9 @@ def trouble_of(seen: Seen) -> Trouble | None:
     if state == "FAILED":
         if "RecordTooLarge" in reason:
             return Trouble(
-                f"has failed: {reason}", 'docs/cdc.md, "A record that is too large", tells the way past'
+                f"has failed: {reason}",
+                f"{REGISTER.removesuffix('`')} --pass-refused`: it is left out, the sweep brings it to the "
+                "dead letters",
             )
         return Trouble(f"has failed: {reason}", f"mend that, then {REGISTER}: it starts again where it was")
     if state in ("PAUSED", "STOPPED"):

@@ -30,12 +30,13 @@ from db.outlet import Outlet
 from db.pool import conninfo_for
 from db.queries import load
 from db.relay import BACKFILL_MARGIN
-from db.replication import Connection, drop, ensure_publication, ensure_slot, slot_status
+from db.replication import TABLE, Connection, drop, ensure_publication, ensure_slot, slot_status
 from kafka_access import kafka_client
 from ops.asking import asking
 from ops.cdc.condition import Seen, is_gap
 from ops.cdc.files import Connector, connectors
 from ops.cdc.rest import Condition, Connect
+from ops.errors import OpsError
 from settings import Settings
 from streams.unpublished import outcome_of_too_large
 
@@ -48,6 +49,10 @@ _HEARTBEATS_KEPT_MS: Final = 24 * 3600 * 1000
 _TOPIC_S: Final = 30.0
 
 Say = Callable[[str], None]
+
+
+class Unfilterable(OpsError):
+    """A publication can't pick our events out of the log; the message says which column is why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,13 @@ class Connectors:
             return [self._seen(database, one, beats.get(one.name)) for one in self._wanted]
 
     def register(
-        self, bootstrap: str, settings: Settings, say: Say = log.info, stop: threading.Event | None = None
+        self,
+        bootstrap: str,
+        settings: Settings,
+        say: Say = log.info,
+        stop: threading.Event | None = None,
+        *,
+        pass_refused: bool = False,
     ) -> list[Registered]:
         """Makes or mends each and waits until it runs; nothing is changed where all is well.
 
@@ -89,19 +100,24 @@ class Connectors:
             settings: names of topics.
             say: is told what takes its time.
             stop: set = give up a back-fill; running it again goes on.
+            pass_refused: records that Kafka refuses are left out, until it is run without; the sweep sends
+                their rows to the dead letters.
 
         Raises:
             OpsError: Kafka Connect or Postgres is away or refuses, or a connector does not come to run.
+            Unfilterable: the event log's columns are such that a publication can't pick our events.
             KafkaNotReady: topics are missing, or Kafka is away.
             ReplicationRefused: the server or our role is not set up for it.
         """
         stop = stop or threading.Event()
+        more = {"errors.tolerance": "all"} if pass_refused else {}
+        wanted = [replace(one, config={**one.config, **more}) for one in self._wanted]
         obituary = partial(outcome_of_too_large, language=settings.language)
         outlet = Outlet(bootstrap, settings, obituary=obituary)
         try:
             _ensure_heartbeat_topics(bootstrap, [one.heartbeat_topic for one in self._wanted], settings)
             with asking(self._url), self._database() as database:
-                mended = [self._mend(database, outlet, one, stop, say) for one in self._wanted]
+                mended = [self._mend(database, outlet, one, stop, say) for one in wanted]
         finally:
             outlet.close()
         if stop.is_set():
@@ -142,6 +158,7 @@ class Connectors:
     def _mend(
         self, database: Connection, outlet: Outlet, one: Connector, stop: threading.Event, say: Say
     ) -> Registered:
+        _check_filter(database)
         ensure_publication(database, one.name, [one.event_type])
         slot = slot_status(database, one.name)
         condition, position = self._connect.condition(one.name), self._connect.position(one.name)
@@ -188,6 +205,18 @@ class Connectors:
         self._connect.stop(name)
         self._connect.wait_for(name, "STOPPED", _STOPPED_S)
         self._connect.forget_position(name)
+
+
+def _check_filter(database: Connection) -> None:
+    """The relay filters what a publication can't; a connector would send every insert to one topic."""
+    columns = ["event_type", "status"]
+    rows = database.execute(load("filterable_columns"), {"table": TABLE, "columns": columns})
+    own = set(columns) - {str(name) for (name,) in rows}
+    if own:
+        raise Unfilterable(
+            f"{' and '.join(sorted(own))} of the event log is of a type of the CRM's own, by which no "
+            "publication can filter: let the relay publish (`rajada relay`), which looks itself"
+        )
 
 
 def _ensure_heartbeat_topics(bootstrap: str, names: Sequence[str], settings: Settings) -> None:

@@ -32,7 +32,15 @@ _NOT_WELL = 10
 
 
 @app.command("register")
-def register(files: Files = None, url: Url = None, wait: Wait = 0.0, json: Json = False) -> None:
+def register(
+    files: Files = None,
+    url: Url = None,
+    wait: Wait = 0.0,
+    pass_refused: Annotated[
+        bool, typer.Option("--pass-refused", help="Leave out records that Kafka refuses, until run without.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Bring the connectors to run as their files say, with publication and slot; heals a lost slot.
 
     Where all is well nothing is changed. A slot that is missing or lost is made anew, and what it missed is
@@ -43,7 +51,8 @@ def register(files: Files = None, url: Url = None, wait: Wait = 0.0, json: Json 
     settings = _settings()
     with _connect(settings, url, wait) as connect:
         of = _connectors(settings, connect, files)
-        done = of.register(bootstrap_of(settings), settings, (lambda _: None) if json else typer.echo)
+        say = (lambda _: None) if json else typer.echo
+        done = of.register(bootstrap_of(settings), settings, say, pass_refused=pass_refused)
     if json:
         _print({"connectors": done})
     for one in [] if json else done:

@@ -41,7 +41,7 @@ def test_a_gap_is_a_slot_that_begins_after_what_kafka_has(
         (replace(WELL, slot=None), "slot is gone"),
         (replace(WELL, slot=replace(SLOT, wal_status="lost")), "max_slot_wal_keep_size"),
         (replace(WELL, position=999), "made anew"),
-        (replace(WELL, condition=Condition("FAILED", "x.RecordTooLargeException: y", 1)), "too large"),
+        (replace(WELL, condition=Condition("FAILED", "x.RecordTooLargeException: y", 1)), "--pass-refused`"),
         (replace(WELL, condition=Condition("FAILED", "x.Other: y", 1)), "x.Other: y"),
         (replace(WELL, condition=Condition("PAUSED", "", 1)), "paused"),
         (replace(WELL, condition=Condition("STOPPED")), "stopped"),

@@ -38,8 +38,8 @@ class Cdc:
         self.all = Connectors(wanted, self.connect, self.url)
         self.dispatch = wanted[0].name
 
-    def register(self) -> list[Registered]:
-        return self.all.register(self.bootstrap, self.settings)
+    def register(self, *, pass_refused: bool = False) -> list[Registered]:
+        return self.all.register(self.bootstrap, self.settings, pass_refused=pass_refused)
 
     def seen(self) -> Seen:
         """The connector of messages as it is."""
