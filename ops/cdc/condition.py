@@ -57,13 +57,13 @@ def trouble_of(seen: Seen) -> Trouble | None:
     if state == "ABSENT":
         return Trouble("is not registered", REGISTER)
     if seen.slot is None:
-        return Trouble("its slot is gone", HEAL)
+        return Trouble("has lost its slot: it is gone", HEAL)
     if seen.slot.lost:
         return Trouble(
             "its slot is lost: the server removed WAL that it needs (max_slot_wal_keep_size)", HEAL
         )
     if is_gap(seen.slot, seen.position):
-        return Trouble("its slot was made anew: events in between are not in it", HEAL)
+        return Trouble("has a slot that was made anew: events in between are not in it", HEAL)
     if state == "FAILED":
         if "RecordTooLarge" in reason:
             return Trouble(

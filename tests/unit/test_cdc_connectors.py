@@ -38,7 +38,7 @@ def test_a_gap_is_a_slot_that_begins_after_what_kafka_has(
     [
         (WELL, ""),
         (replace(WELL, condition=Condition("ABSENT")), "not registered"),
-        (replace(WELL, slot=None), "slot is gone"),
+        (replace(WELL, slot=None), "lost its slot"),
         (replace(WELL, slot=replace(SLOT, wal_status="lost")), "max_slot_wal_keep_size"),
         (replace(WELL, position=999), "made anew"),
         (replace(WELL, condition=Condition("FAILED", "x.RecordTooLargeException: y", 1)), "--pass-refused`"),
