@@ -31,6 +31,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "sink": SINK_GROUP,
     "reconciler": RECONCILER_ID,
 }
+"""Role → the group that it reads in; `web` only looks."""
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS: Final = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 """What YAML reads as something else than text, in any version of it."""
@@ -40,7 +41,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "worker": "collects, decides, runs jobs",
     "delays": "brings back what waits",
     "sink": "writes outcomes to Postgres",
-    "web": "gives orders",
+    "web": "shows what lies there, and gives orders",
     "reconciler": "moves stuck instances on",
 }
 
@@ -102,7 +103,7 @@ def _operations(settings: Settings) -> Iterator[tuple[str, Json]]:
                         {"$ref": f"#/channels/{topic.name}/messages/{name}"} for name in lies.records
                     ],
                 }
-                if action == "receive":
+                if action == "receive" and role in _GROUPS:
                     group: Json = {"type": "string", "enum": [settings.topic(_GROUPS[role])]}
                     operation["bindings"] = {"kafka": {"groupId": group, "bindingVersion": _BINDING}}
                 yield f"{role}.{action}.{topic.name}", operation

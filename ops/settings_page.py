@@ -187,13 +187,21 @@ def as_markdown() -> str:
     for one in settings_told():
         if one.section != section:
             section = one.section
-            title = section[0].upper() + section[1:]
-            lines += ["", f"## {_linked(title)}", "", "| variable | type | unit | default | meaning |"]
+            title, more = _headed(section)
+            lines += ["", f"## {title}", "", *([f"More: {more}.", ""] if more else [])]
+            lines.append("| variable | type | unit | default | meaning |")
             lines.append("| --- | --- | --- | --- | --- |")
         default = f"`{one.default}`" if one.default not in ("unset", "") else one.default or "empty"
         cells = (f"`{one.variable}`", one.type, one.unit, default, _linked(one.meaning))
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join([*lines, "", _FOOT])
+
+
+def _headed(section: str) -> tuple[str, str]:
+    """A section's title, and links to the pages that it names."""
+    pages = [_linked(found[0]) for found in _PLACE.finditer(section)]
+    title = re.split(r" \(|;|, \"", section)[0]
+    return title[0].upper() + title[1:], ", ".join(pages)
 
 
 def _linked(text: str) -> str:

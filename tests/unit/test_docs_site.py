@@ -85,6 +85,8 @@ def test_every_decision_is_listed() -> None:
 
 def test_the_site_asks_no_other_server() -> None:
     assert conf()["theme"]["font"] is False
-    assert not {"extra_javascript", "extra_css"} & conf().keys()
+    assert "extra_javascript" not in conf() and conf()["extra_css"] == ["site.css"]
+    assert "url(" not in (DOCS / "site.css").read_text()
+    assert conf()["plugins"] == ["search"], "`offline` loads a script from elsewhere"
     fences = [one for one in conf()["markdown_extensions"] if isinstance(one, dict)]
     assert not [one for one in fences if "pymdownx.superfences" in one], "diagrams would come from elsewhere"
