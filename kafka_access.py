@@ -113,6 +113,16 @@ def group_member(bootstrap: str, group: str, session_timeout_s: float) -> Config
     }
 
 
+def asker(bootstrap: str) -> Configuration:
+    """What the configuration of a client begins with that lives for long and only asks.
+
+    Most questions go to one broker, which the client has chosen: when that one dies, it learns only from
+    fresh metadata whom to ask instead, and by itself it would fetch those every five minutes. What it can't
+    do is raised; its own lines would only repeat it.
+    """
+    return {**kafka_client(bootstrap), "topic.metadata.refresh.interval.ms": 2_000, "log_level": 2}
+
+
 _HEADERS: Final = operator.methodcaller("headers")
 
 

@@ -16,7 +16,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, TopicDescription
 
-from kafka_access import group_member, headers_of, kafka_client
+from kafka_access import asker, group_member, headers_of
 from sinks.batch import End, Record
 from sinks.failures import PositionMoved, Unavailable
 
@@ -41,7 +41,7 @@ class Intake:
         self._all_down = False
         self._asked: Future[TopicDescription] | None = None
         self._watch_at = 0.0
-        self._admin = AdminClient(kafka_client(bootstrap))
+        self._admin = AdminClient(asker(bootstrap))
         self._consumer = Consumer(
             {
                 # Positions are Postgres': the loss of one is an alarm (`_first_there`).

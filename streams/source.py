@@ -10,7 +10,7 @@ from typing import Final
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from kafka_access import kafka_client
+from kafka_access import asker
 from settings import RajadaError
 from streams.transport import Consumer
 
@@ -89,7 +89,7 @@ class SourceTopic:
 
     @cached_property
     def _admin(self) -> AdminClient:
-        return AdminClient({**kafka_client(self._bootstrap), "log_level": 2})
+        return AdminClient(asker(self._bootstrap))
 
     def _end(self, partition: int) -> int:
         where = TopicPartition(self._outcomes, partition)

@@ -262,7 +262,8 @@ class Producer(base.Producer):
 
     @functools.cached_property
     def _admin(self) -> AdminClient:
-        return AdminClient(self._settings())
+        # fresh metadata say whom to ask when the broker that was asked has died
+        return AdminClient({**self._settings(), "topic.metadata.refresh.interval.ms": 2_000})
 
     def _is_there(self, topic: str, refusal: KafkaError) -> bool:
         """Whether a topic could not be created since it exists: who may not create any isn't told so."""
