@@ -30,8 +30,10 @@ Form = Literal["json", "console"]
 def written(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], str]]:
     """Sends the log into a file; gives what is in it."""
     form: Form = request.param
-    before = logging.getLogger().handlers[:]
+    before, configured = logging.getLogger().handlers[:], structlog.get_config()
     configure_logging(Settings(log_format=form, log_level="DEBUG"))
+    # a logger that were kept as it is now would write there for ever, and `capture_logs` would not see it
+    structlog.configure(cache_logger_on_first_use=False)
     file = (tmp_path / "log").open("w+")
     (handler,) = (one for one in logging.getLogger().handlers if isinstance(one, logging.StreamHandler))
     handler.setStream(file)
@@ -42,7 +44,7 @@ def written(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
 
     yield read
     logging.getLogger().handlers[:] = before
-    structlog.reset_defaults()
+    structlog.configure(**configured)
     file.close()
 
 
