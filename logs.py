@@ -60,6 +60,12 @@ _SHARED: list[structlog.typing.Processor] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     _traceback,
 ]
+_CHAIN: list[structlog.typing.Processor] = [
+    structlog.stdlib.filter_by_level,
+    *_SHARED,
+    structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+]
+"""One list, however often logging is configured: loggers are kept with the one that they met first."""
 _NOISY = ("aiokafka", "kafka", "faust", "mode", "asyncio", "yoyo", "httpx", "httpcore")
 
 
@@ -102,11 +108,7 @@ def _formatter(json: bool) -> dict[str, object]:
 def configure_logging(settings: Settings) -> None:
     """Send structlog's and the standard library's lines to stderr in the form that the settings name."""
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *_SHARED,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=_CHAIN,
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
