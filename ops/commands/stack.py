@@ -224,10 +224,15 @@ def _table(run: RunFile, now: float) -> Table:
             str(unit.pid or ""),
             _ago(now - unit.since),
             str(unit.restarts or ""),
-            unit.metrics.removeprefix("http://").removesuffix("/metrics"),
+            _place(unit.metrics),
             unit.listens or unit.reason.partition("\n")[0],
         )
     return table
+
+
+def _place(metrics: str) -> str:
+    """Where metrics are, in few letters, for the room of the column beside: on this machine the port says all."""
+    return metrics.removeprefix("http://").removesuffix("/metrics").removeprefix("127.0.0.1")
 
 
 def _ago(seconds: float) -> str:
