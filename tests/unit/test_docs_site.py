@@ -80,7 +80,7 @@ def test_every_page_has_its_place() -> None:
 def test_every_decision_is_listed() -> None:
     listed = (DOCS / "adr/README.md").read_text()
     missing = [page for page in PAGES if page.startswith("adr/") and f"({Path(page).name})" not in listed]
-    assert missing == ["adr/README.md"]
+    assert missing == ["adr/README.md"], "name them in docs/adr/README.md"
 
 
 def test_the_site_asks_no_other_server() -> None:
