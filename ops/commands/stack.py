@@ -231,7 +231,7 @@ def _table(run: RunFile, now: float) -> Table:
 
 
 def _place(metrics: str) -> str:
-    """Where metrics are, in few letters, for the room of the column beside: on this machine the port says all."""
+    """Where metrics are, in few letters: the column beside needs the room, and here the port says all."""
     return metrics.removeprefix("http://").removesuffix("/metrics").removeprefix("127.0.0.1")
 
 
