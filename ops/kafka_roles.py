@@ -131,7 +131,12 @@ RIGHTS: Final[Mapping[str, tuple[Right, ...]]] = {
         _group(WHY_GROUP, bare=True),
         _group(LIVE_GROUP, bare=True),
     ),
-    "reconciler": (*_SEEN, *_topics(["Read"], RECONCILIATION), _group(RECONCILER_ID)),
+    "reconciler": (
+        *_SEEN,
+        # it writes nothing; but its client is an idempotent producer: who may write nowhere is refused
+        *_topics(["Read", "Write"], RECONCILIATION),
+        _group(RECONCILER_ID),
+    ),
     "operator": (
         *_topics(["Read", "Write", "Create", "Delete", "DescribeConfigs", "AlterConfigs"], *_ALL),
         *(

@@ -33,6 +33,8 @@ pytestmark = pytest.mark.long
 
 PREFIX = "acme."
 DATABASE = "crm"
+STRANGER = "stranger"
+"""A login without any right."""
 ALL = ("relay", "worker", "delays", "sink", "web", "reconciler")
 
 
@@ -43,7 +45,7 @@ def login(role: str) -> str:
 @pytest.fixture(scope="module")
 def kafka_locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedKafka]:
     server = LockedKafka(tmp_path_factory.mktemp("kafka") / "data")
-    server.users = tuple(login(role) for role in ROLES)
+    server.users = (STRANGER, *(login(role) for role in ROLES))
     server.authority = trustme.CA()
     with server:
         yield server
@@ -115,7 +117,7 @@ def test_each_process_does_its_work_with_no_more_rights_than_its_own(
 ) -> None:
     running.start(*ALL)
     engine.treat(Scenario(mode="rate", retry_after="1", times=1))
-    clinic = Clinic.found(connection, debounce_ms=300)
+    clinic = Clinic.found(connection, debounce_ms=3_000)  # one window holds the burst anywhere
     (ana,) = clinic.register(connection, ["Ana"])
     burst = [clinic.write(connection, [Message(ana)])[0] for _ in range(3)]
     through = """
@@ -154,7 +156,7 @@ def test_each_process_does_its_work_with_no_more_rights_than_its_own(
     assert set(running.alive()) == set(ALL)
     for name in ALL:
         log = running.log(name).read_text(errors="replace")
-        for word in ("permission denied", "AUTHORIZATION_FAILED", "not authorized", "AuthorizationFailed"):
+        for word in ("permission denied", "authoriz", "AUTHORIZ", "Authoriz"):
             assert word not in log, f"{name}: {[line for line in log.splitlines() if word in line][:3]}"
 
     doctor = running.doctor()
@@ -171,7 +173,7 @@ FORBIDDEN = {
     "web": ["dispatch.dead", "rajada-dispatch-contacts-changelog"],
     "delays": ["rajada-dispatch-contacts-changelog"],
     "worker": ["dispatch.control", "conect-whatsapp-reconciliation-queue"],
-    "reconciler": ["conect-whatsapp-reconciliation-queue", "dispatch.outcomes"],
+    "reconciler": ["dispatch.jobs", "dispatch.outcomes"],
 }
 UNREADABLE = {
     "sink": "dispatch.jobs", "web": "dispatch.outcomes", "relay": "ai_agent.dispatch_requested",
@@ -223,7 +225,7 @@ def test_a_login_without_rights_and_a_wrong_password_are_told(
 ) -> None:
     before = installed.own["operator"]
     try:
-        installed.own["operator"] = {**before, **kafka_locked.access(login("web"))}
+        installed.own["operator"] = {**before, **kafka_locked.access(STRANGER)}
         found = installed.rajada("topics", "ensure")
         assert found.returncode != 0 and "uthoriz" in found.stderr, found.stderr
         installed.own["operator"] = {**before, **kafka_locked.access(login("operator"), "wrong")}

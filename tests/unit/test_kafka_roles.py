@@ -62,7 +62,7 @@ def test_who_may_write_what_makes_jobs() -> None:
     }
     assert {role for role in ROLES if "dispatch.outcomes" in may(role, "Read")} == {"sink", "operator"}
     assert "dispatch.dead" in may("web", "Read") and "dispatch.dead" not in may("web", "Write")
-    assert not may("reconciler", "Write")
+    assert may("reconciler", "Write") == {"conect-whatsapp-reconciliation-queue"}
 
 
 def test_entries_have_the_installations_prefix_but_where_a_name_has_none() -> None:
