@@ -173,3 +173,34 @@ def test_windows_and_waits_that_went_with_their_topics_come_back(
     told(running, "jobs", "run-now", job, "--wait")
     until(lambda: value(connection, DONE_JOBS) == len(patients) + 1)
     assert len(engine.requests(contact_id=ana.contact_id)) == 2
+
+
+def test_outcomes_that_were_lost_unread_are_told_again_and_nobody_is_answered_twice(
+    processes: MakeProcesses, connection: Connection, engine: EngineBeside, kafka: str, prefix: str
+) -> None:
+    running = processes(
+        AGENT_ENGINE_URL=engine.url,
+        RAJADA_PERSON_SPACING_MS="0",
+        EVENT_REAP_MS="3000",
+        RAJADA_SWEEP_EVERY_S="1",
+    )
+    clinic = Clinic.found(connection, debounce_ms=300)
+    patients = clinic.register(connection, [f"p{number}" for number in range(5)])
+    running.start("relay", "worker", "delays")  # no sink
+    write(connection, clinic, patients)
+    until(lambda: len(engine.effects()) == len(patients))
+    stop(running)
+
+    admin = AdminClient({"bootstrap.servers": kafka})
+    gone = [f"{prefix}dispatch.outcomes", f"{prefix}rajada-dispatch-contacts-changelog"]
+    for future in admin.delete_topics(gone).values():
+        future.result(10)
+    until(lambda: not set(gone) & admin.list_topics(timeout=10).topics.keys())
+    assert running.rajada("topics", "ensure").returncode == 0
+    running.start(*ALL)
+    until(lambda: value(connection, "SELECT count(*) FROM event_log WHERE status = 'pending'") == 0)
+    time.sleep(2)
+    assert [len(engine.requests(contact_id=one.contact_id)) for one in patients] == [1] * len(patients)
+    assert value(connection, "SELECT count(*) FROM event_log WHERE outcome = 'job'") == len(patients)
+    # the jobs had ended, so no worker tells of them again: their rows are those of the beginning
+    assert value(connection, "SELECT count(*) FROM job_queue WHERE status = 'pending'") == len(patients)
