@@ -175,7 +175,7 @@ class Settings(BaseSettings):
     dead_alarm_mb: int = Field(default=1_024, ge=1)
     """MiB in one of these topics, about, above which somebody is told: they are kept without limit."""
 
-    # -- CDC
+    # -- change data capture (docs/cdc.md)
     slot: str = Field(default="rajada", pattern=r"^[a-z0-9_]{1,63}$")
     """Name of the logical replication slot."""
     publication: str = Field(default="rajada", pattern=r"^[a-z0-9_]{1,63}$")
@@ -224,7 +224,7 @@ class Settings(BaseSettings):
     sweep_max_lag_s: float = Field(default=60.0, gt=0)
     """The sweep holds while the worker or the sink is further behind."""
 
-    # -- jobs
+    # -- jobs (docs/jobs.md)
     jobs_run_by: Literal["lanes", "table"] = "lanes"
     """`lanes`: our executor runs the jobs; `table`: the CRM's own workers claim them from job_queue.
 
@@ -290,7 +290,7 @@ class Settings(BaseSettings):
     whatsapp_timeout_s: float = Field(default=30.0, gt=0, le=600)
     """Seconds for a whole call to WhatsApp; what took longer may have been sent (GROUP_LINK_ON_UNKNOWN)."""
 
-    # -- the HTTP API
+    # -- the HTTP API and the live page (docs/live-page.md)
     web_host: str = "127.0.0.1"
     """Address on which `rajada web` listens; 0.0.0.0 = everywhere (put TLS before it)."""
     web_port: int | None = Field(default=None, ge=0, le=65_535)
@@ -311,7 +311,7 @@ class Settings(BaseSettings):
     tracing: bool = False
     """Send traces by OpenTelemetry, where the OTEL_ variables say (docs/tracing.md)."""
 
-    # -- alerts
+    # -- alerts (docs/alerts.md)
     language: Language = "pt-BR"
     """In which language alerts are written."""
     alerts_every_s: float = Field(default=60.0, gt=0)
