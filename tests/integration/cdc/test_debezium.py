@@ -229,6 +229,7 @@ def test_columns_that_a_publication_cannot_filter_are_refused(
             cdc.register()
 
 
+@pytest.mark.long
 def test_the_role_that_is_made_for_it_is_enough(
     kafka: str, database: str, prefix: str, connect: EmbeddedConnect
 ) -> None:
