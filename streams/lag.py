@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
+    Consumer,
     IsolationLevel,
     KafkaException,
     TopicCollection,
@@ -37,6 +37,7 @@ class Lags:
         self._bootstrap = bootstrap
         # What it can't do is raised here; the client's own lines would only repeat it.
         self._admin = AdminClient({**kafka_client(bootstrap), "log_level": 2})
+        self._groups: dict[str, Consumer] = {}
 
     def topic_id(self, topic: str) -> str:
         """Kafka's id of a topic; raises LagUnknown when there is none."""
@@ -55,20 +56,32 @@ class Lags:
             limit_s: what counts as behind.
         """
         partitions = self._described(topic)[1]
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, one) for one in partitions])
-
-        def ask() -> ConsumerGroupTopicPartitions:
-            told = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_S)
-            answer: ConsumerGroupTopicPartitions = told[group].result(ANSWER_S)
-            return answer
-
-        found = self._patiently(ask).topic_partitions or []
-        committed = {one.partition: one.offset for one in found if one.offset >= 0}
+        asked = [TopicPartition(topic, one) for one in partitions]
+        consumer = self._in_place_of(group)
+        found = self._patiently(lambda: consumer.committed(asked, ANSWER_S))
+        committed = {one.partition: one.offset for one in found if one.error is None and one.offset >= 0}
         return self._positions(topic, partitions, committed, limit_s)
 
     def of_offsets(self, topic: str, positions: Mapping[int, int], limit_s: float) -> list[Position]:
         """Where a reader that stands at these offsets is, in each partition of a topic. Raises LagUnknown."""
         return self._positions(topic, self._described(topic)[1], positions, limit_s)
+
+    def _in_place_of(self, group: str) -> Consumer:
+        """Who asks as a group, without joining it.
+
+        An AdminClient could ask, too, but it ends the process (librdkafka 2.16) while the group's coordinator
+        moves or its topic is being made: it sends for a new one in the name of a group that it doesn't have.
+        """
+        if group not in self._groups:
+            self._groups[group] = Consumer(
+                {
+                    **kafka_client(self._bootstrap),
+                    "group.id": group,
+                    "enable.auto.commit": False,
+                    "log_level": 2,
+                }
+            )
+        return self._groups[group]
 
     def _positions(
         self, topic: str, partitions: Sequence[int], following: Mapping[int, int], limit_s: float
