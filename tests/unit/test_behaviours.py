@@ -103,6 +103,7 @@ def test_every_behaviour_has_a_test_or_a_reason() -> None:
     assert not missing, f"name a test by these ids, or say in NOT_TESTED why there is none: {missing}"
 
 
+@pytest.mark.thorough
 def test_no_reason_outlives_its_test() -> None:
     tests, _ = named()
     both = {name: sorted(tests[name]) for name in NOT_TESTED if name in tests}

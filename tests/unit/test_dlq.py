@@ -88,6 +88,7 @@ def test_groups_are_counted_in_one_pass() -> None:
     assert second.values[:2] == ("not_json", "unknown") and groups.letters == 4
 
 
+@pytest.mark.thorough
 def test_reasons_without_end_do_not_fill_the_memory() -> None:
     groups = Groups(by=("reason",))
     for n in range(MOST_GROUPS + 50):

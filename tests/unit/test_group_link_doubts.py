@@ -151,6 +151,7 @@ happenings = st.lists(
 )
 
 
+@pytest.mark.thorough
 @given(happenings, st.sampled_from([HOLDING, RESENDING]), st.integers(0, 4))
 def test_no_attempt_is_ever_above_the_maximum(script: list[str], rules: Rules, most: int) -> None:
     link = msgspec.structs.replace(LINK, max_attempts=most)

@@ -134,6 +134,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(st.binary(max_size=80) | json_values)
 def test_nothing_raises_whatever_the_payload_is(payload: object) -> None:
     value = payload if isinstance(payload, bytes) else row(payload)

@@ -56,6 +56,7 @@ def test_row_ids_take_any_128_bits(value: UUID) -> None:
     assert canonical_row_id(str(value).upper()) == str(value)
 
 
+@pytest.mark.thorough
 @given(st.text() | st.none() | st.integers())
 def test_row_ids_refuse_the_rest(value: object) -> None:
     assert canonical_row_id(value) is None

@@ -104,6 +104,7 @@ def test_a_session_that_does_not_work_is_told_after_an_hour_though_turns_merge_m
     play(story())
 
 
+@pytest.mark.thorough
 def test_so_many_events_are_one_turn_and_the_next_ones_another_in_order() -> None:
     jobs = ContactJobs()
     for number in range(1, 8):
@@ -228,6 +229,7 @@ def dataclass_of(one: Command, **fields: object) -> Command:
     return msgspec.structs.replace(one, **fields)
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(actions, min_size=5, max_size=20),

@@ -139,6 +139,7 @@ def test_so_many_of_a_kind_at_a_time() -> None:
     assert names(lanes.take(0, ())) == ["l2"]
 
 
+@pytest.mark.thorough
 @given(
     st.lists(
         st.tuples(
@@ -299,6 +300,7 @@ def test_a_paused_organizations_backlog_counts_for_itself_alone() -> None:
     assert len(lanes.take(0, ())) == 5 and lanes.waiting_but(()) == 0
 
 
+@pytest.mark.thorough
 def test_sessions_that_nobody_speaks_of_any_more_are_forgotten() -> None:
     lanes = Lanes(Limits(concurrency=10**6, rate_per_s=10))
     for n in range(30_000):

@@ -126,6 +126,7 @@ def test_the_key_says_whose_unreadable_bytes_are() -> None:
     assert letter(b"\xff", key=None).organization_id is None
 
 
+@pytest.mark.thorough
 @given(
     st.one_of(st.none(), st.binary(), st.text().map(str.encode)),
     st.one_of(st.none(), st.binary()),

@@ -123,6 +123,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.thorough
 @given(steps, st.integers(1, 40), st.sampled_from([0.5, 3.0, 10.0, 80.0]))
 def test_no_window_of_time_has_more_starts_than_the_rate_and_everybody_starts_in_the_end(
     script: list[tuple[str, int]], cap: int, rate: float

@@ -191,6 +191,7 @@ def proves(script: list[tuple], moods: dict[str, str], rule: WindowRule) -> None
     check(story)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60)
 @given(steps, moods, st.sampled_from(RULES))
 def test_a_replay_doubles_nothing_and_gives_the_dead_another_life(

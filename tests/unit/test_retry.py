@@ -114,6 +114,7 @@ def test_advice_is_within_bounds_or_none(asked: float) -> None:
     assert wait is None or ADVICE_LEAST_MS <= wait <= ADVICE_MOST_MS
 
 
+@pytest.mark.thorough
 @given(FAILURES, st.none() | st.integers(ADVICE_LEAST_MS, ADVICE_MOST_MS))
 def test_advice_is_taken_at_its_word_once_and_never_undercut(failure: int, advice: int | None) -> None:
     wait = heeding_ms(TURN, failure, advice)

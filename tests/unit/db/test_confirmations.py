@@ -82,6 +82,7 @@ def test_a_stream_out_of_step_is_refused() -> None:
         confirmations.acknowledged(transaction)
 
 
+@pytest.mark.thorough
 @given(st.lists(st.integers(0, 4), max_size=30), st.randoms(use_true_random=False))
 def test_the_safe_position_never_passes_a_record_that_is_not_acknowledged(
     sizes: list[int], rng: random.Random

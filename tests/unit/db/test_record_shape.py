@@ -125,6 +125,7 @@ def test_a_key_without_an_organization_is_still_a_key() -> None:
     assert partition_key(None, "x", EVENT, "{}") == f":{EVENT}"
 
 
+@pytest.mark.thorough
 @given(st.uuids(), st.uuids())
 def test_partition_key_is_canonical_whatever_the_case(organization: UUID, contact: UUID) -> None:
     payload = json.dumps({"contact_id": str(contact).upper()})
@@ -157,6 +158,7 @@ def test_column_values(oid: int, typmod: int, text: str, value: object) -> None:
     assert reader(oid, typmod)(text) == value
 
 
+@pytest.mark.thorough
 @given(st.lists(st.one_of(st.none(), st.text())))
 def test_text_arrays_come_back(items: list[str | None]) -> None:
     def quoted(item: str | None) -> str:

@@ -48,6 +48,7 @@ def test_a_clock_that_was_set_is_believed_at_the_next_reading(by_ms: int) -> Non
     assert clock.now_ms(20.002) == pytest.approx(T0 + 10_000 + by_ms, abs=3)
 
 
+@pytest.mark.thorough
 @given(
     # when each reading is asked, on its way to the append, and on its way back, in ms
     readings=st.lists(

@@ -274,6 +274,7 @@ actions = st.lists(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=60)
 @given(actions)
 def test_whatever_happens_each_record_arrives_once_and_never_early(

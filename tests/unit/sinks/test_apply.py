@@ -67,6 +67,7 @@ def test_an_equal_pair_is_a_duplicate_and_the_first_stays() -> None:
     assert row.outcome == "first"
 
 
+@pytest.mark.thorough
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=12), st.randoms())
 def test_the_order_of_a_batch_does_not_matter(pairs: list[tuple[int, int]], order: random.Random) -> None:
     batch = [outcome(event(seq=seq, replay=replay), outcome=f"{replay}.{seq}") for replay, seq in pairs]
@@ -75,6 +76,7 @@ def test_the_order_of_a_batch_does_not_matter(pairs: list[tuple[int, int]], orde
     assert rows_of(batch).events == rows_of(shuffled).events
 
 
+@pytest.mark.thorough
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), max_size=12), st.integers(0, 12))
 def test_two_batches_end_as_one(pairs: list[tuple[int, int]], cut: int) -> None:
     batch = [outcome(event(seq=seq, replay=replay), outcome=f"{replay}.{seq}") for replay, seq in pairs]

@@ -44,6 +44,7 @@ def test_a_line_has_the_columns_in_their_order() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=60))
 def test_no_text_breaks_out_of_its_column(contact: str, outcome: str, facts: str) -> None:
     odd = msgspec.structs.replace(ROW, contact_id=contact, outcome=outcome, facts=facts)

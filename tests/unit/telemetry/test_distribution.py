@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,6 +15,7 @@ from telemetry.readings import spread
 seconds = st.floats(min_value=-1, max_value=10_000, allow_nan=False)
 
 
+@pytest.mark.thorough
 @given(st.lists(seconds), st.sampled_from([FAST, SLOW]))
 def test_what_is_shown_is_what_was_seen(values: list[float], bounds: tuple[float, ...]) -> None:
     seen = Distribution(bounds)

@@ -130,6 +130,7 @@ def test_nobody_who_takes_the_spans_changes_nothing_and_holds_no_stop_up(otlp: R
     assert time.monotonic() - began < 4 and otlp.requests >= 1 and not otlp.spans
 
 
+@pytest.mark.thorough
 def test_a_defect_of_tracing_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     traces = OtlpTraces("worker", InMemorySpanExporter())
     monkeypatch.setattr(tracing, "_traces", traces)

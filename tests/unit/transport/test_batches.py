@@ -18,6 +18,7 @@ def record(offset, value=None):
     )
 
 
+@pytest.mark.thorough
 @given(
     st.lists(st.none() | st.integers(0, 50), max_size=60),
     st.integers(0, 5),

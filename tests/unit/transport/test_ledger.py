@@ -157,7 +157,7 @@ def looking(examples: int, steps: int) -> settings:
 
 
 Machine.TestCase.settings = looking(examples=40, steps=60)
-TestEveryOrderOfSteps = Machine.TestCase
+TestEveryOrderOfSteps = pytest.mark.thorough(Machine.TestCase)
 
 
 @pytest.mark.slow

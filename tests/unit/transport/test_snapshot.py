@@ -42,6 +42,7 @@ def test_a_draft_that_was_not_published_leaves_the_one_before(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.thorough
 def test_every_cut_and_every_changed_byte_is_noticed(tmp_path):
     path = written(tmp_path / "p.snapshot", [(b"key", b"value"), (b"k2", b""), (b"", b"v")])
     whole = path.read_bytes()

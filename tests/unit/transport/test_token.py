@@ -38,6 +38,7 @@ def test_records_without_a_token_are_no_claim(headers):
     assert reader.highest == Token(1, 1).encode()
 
 
+@pytest.mark.thorough
 @given(st.lists(tokens))
 def test_a_reader_accepts_exactly_what_is_not_below_an_earlier_token(log):
     reader = Reader()

@@ -19,6 +19,7 @@ def encode(value):
     return json.dumps(value).encode()
 
 
+@pytest.mark.thorough
 @given(STEPS)
 def test_it_is_a_mapping_whatever_is_decoded_when(steps):
     values, expected = Values(json.loads), {}
