@@ -284,7 +284,8 @@ def test_kafka_away_leaves_the_rest_checked(replicated: Settings) -> None:
     told = levels(replicated.model_copy(update={"kafka_bootstrap_servers": NOBODY}))
     assert told == {
         "brokers": "fail", "topics": "skip", "partitions": "skip", "replicas": "skip", "dead letters": "skip",
-        "failover": "skip", "slot": "warn", "worker": "skip", "delays": "skip", "sink": "skip", "schedule": "warn",
+        "failover": "skip", "slot": "warn", "worker": "skip", "delays": "skip", "sink": "skip",
+        "schedule": "warn",
     }  # fmt: skip
 
 

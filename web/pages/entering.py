@@ -23,6 +23,7 @@ def login_form(counter: Counter) -> Callable[[Request], Awaitable[Response]]:
     """The form; who is in already is shown the page."""
 
     async def endpoint(request: Request) -> Response:
+        """Show the form."""
         following = _within(request.query_params.get("next", ""))
         if await counter.viewers.of(request.cookies.get(COOKIE)) is not None:
             return RedirectResponse(following, status_code=303)
@@ -35,6 +36,7 @@ def log_in(counter: Counter) -> Callable[[Request], Awaitable[Response]]:
     """What was typed into the form."""
 
     async def endpoint(request: Request) -> Response:
+        """Take the form."""
         address = request.client.host if request.client is not None else ""
         form = await read_form(request)
         following = _within(form.get("next", ""))

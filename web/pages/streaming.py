@@ -28,6 +28,7 @@ def follow(counter: Counter, look: Look) -> Callable[[Request], Awaitable[Respon
     """An endpoint that tells which regions of a page have changed."""
 
     async def endpoint(request: Request) -> Response:
+        """Open the stream, or say that it ends."""
         viewer = await counter.viewers.of(request.cookies.get(COOKIE))
         if viewer is None:
             return Response(status_code=401)

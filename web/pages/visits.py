@@ -89,6 +89,7 @@ def visited(
     """An endpoint for who has logged in; with `acts` for operators alone. Forms must be of the session."""
 
     async def endpoint(request: Request) -> Response:
+        """Let in, look at the form, and handle."""
         viewer = await counter.viewers.of(request.cookies.get(COOKIE))
         if viewer is None:
             return _to_login(request)
@@ -125,6 +126,7 @@ def guarded(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Req
     """An endpoint whose errors are pages."""
 
     async def answer(request: Request) -> Response:
+        """Answer with a page, whatever happens."""
         try:
             return await endpoint(request)
         except HTTPException:
