@@ -24,6 +24,7 @@ SIZE: Final = 3
 """The least number of which one may be gone: the two that are left are a majority."""
 _HEAP_MB: Final = 320
 _POLL_S: Final = 0.05
+STOP_DEADLINE_S: Final = 8.0
 
 
 class ClusterNode(EmbeddedKafka):
@@ -98,10 +99,13 @@ class KafkaCluster:
                 time.sleep(_POLL_S)
         return self
 
-    def stop(self) -> None:
-        """Stop all nodes: all are asked at once, since the last two can't hand their leadership on."""
+    def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
+        """Stop all nodes at once, then by force: without a majority the last one can't hand on what it leads.
+
+        What was acknowledged is in their logs either way.
+        """
         with ThreadPoolExecutor(SIZE) as pool:
-            list(pool.map(ClusterNode.stop, self.nodes))
+            list(pool.map(lambda node: node.stop(deadline_s), self.nodes))
 
     def controller(self) -> ClusterNode:
         """The node whose controller leads the quorum, as the nodes themselves have written it down."""
