@@ -141,7 +141,7 @@ class PageDesk:
             ids=dict(found.ids),
             steps=[Told(one.at_ms, one.title, one.level, one.details, one.events) for one in found.steps],
             left_out=found.left_out,
-            now=[Current(one.about, one.text, one.at_ms) for one in found.now],
+            now=[Current(one.about, rows.untimed(one.text), one.at_ms) for one in found.now],
             looked_at=found.looked_at,
             notes=found.notes if whose is None else (),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ BOUNDS: Final = (
 LATER: Final = "later"
 MOST: Final = 100
 RUNS: Final = 10
+_TAKES: Final = re.compile(r", in [0-9.]+ (?:ms|s|min|h|d)(?: [0-9]+ (?:s|min|h))?(?![^ ,;)])")
 _SESSION: Final = {"statement_timeout": "5s", "default_transaction_read_only": "on"}
 
 
@@ -165,10 +167,15 @@ def _job(row: Listed, now_ms: int) -> Job:
         attempts=row.attempts,
         max_attempts=row.max_attempts,
         created_ms=_ms(row.created_at),
-        now=now.text,
+        now=untimed(now.text),
         at_ms=now.at_ms,
         error=row.last_error,
     )
+
+
+def untimed(text: str) -> str:
+    """Where something is, without how long it takes: the page counts that down itself."""
+    return _TAKES.sub("", text, count=1)
 
 
 def _counted(connection: Connection, name: str, whose: str | None) -> list[Counted]:

@@ -44,3 +44,11 @@ def test_bars_stay_within_the_chart(counts: list[int]) -> None:
 
 def test_without_events_there_is_no_chart() -> None:
     assert looks.bars([]) == [] and looks.bars([0, 0]) == []
+
+
+def test_what_is_counted_down_is_not_told_twice() -> None:
+    from ops.pages.rows import untimed
+
+    assert untimed("runs at 12:03:04.000, in 47.3 s") == "runs at 12:03:04.000"
+    assert untimed("runs at 12:03:04.000, in 2 min 5 s (busy)") == "runs at 12:03:04.000 (busy)"
+    assert untimed("is held, in 3 words") == "is held, in 3 words"

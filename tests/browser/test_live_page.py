@@ -1,0 +1,217 @@
+"""The live page in a real browser: what people do on it, by mouse, by keys, in the dark, on a phone."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from tests.live_page import Page, Tenant
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext
+    from playwright.sync_api import Page as Tab
+
+SHOTS = os.environ.get("RAJADA_SHOTS")
+"""A folder: pictures of each page are put there for people to look at."""
+PATHS = ("", "/windows", "/jobs", "/delays", "/letters", "/alerts", "/instances", "/search")
+SIZES = {"wide": (1280, 900), "phone": (375, 740)}
+
+SCRIPTS = Path(__file__).parent
+CONTRAST = (SCRIPTS / "contrast.js").read_text()
+UNNAMED = (SCRIPTS / "unnamed.js").read_text()
+
+
+class Eyes:
+    """A tab, and all that its browser complained about."""
+
+    def __init__(self, context: BrowserContext, page: Page) -> None:
+        self.tab: Tab = context.new_page()
+        self.tab.set_default_timeout(15_000)
+        self.address = page.address
+        self.complaints: list[str] = []
+        self.elsewhere: list[str] = []
+        self.tab.on(
+            "console", lambda told: self.complaints.append(told.text) if told.type == "error" else None
+        )
+        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.tab.on("request", self._asked)
+
+    def _said(self, told: object) -> None:
+        if getattr(told, "type", "") == "error":
+            self.complaints.append(str(getattr(told, "text", "")))
+
+    def _asked(self, request: object) -> None:
+        url = getattr(request, "url", "")
+        if not url.startswith((self.address, "data:")):
+            self.elsewhere.append(url)
+
+    def open(self, path: str) -> None:
+        """Load a page."""
+        self.tab.goto(f"{self.address}/live{path}", wait_until="load")
+
+    def log_in(self, token: str) -> None:
+        """Paste a token."""
+        self.open("/login")
+        self.tab.get_by_label("Token").fill(token)
+        self.tab.get_by_role("button", name="Log in").click()
+        self.tab.get_by_role("heading", name="Overview").wait_for()
+
+    def shot(self, name: str) -> None:
+        """A picture for people."""
+        if SHOTS:
+            self.tab.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
+
+
+@pytest.fixture
+def eyes(chromium: Browser, page: Page) -> Iterator[Eyes]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    found = Eyes(context, page)
+    yield found
+    context.close()
+    assert not found.complaints and not found.elsewhere
+
+
+def test_an_operator_logs_in_searches_and_logs_out(eyes: Eyes, page: Page, bia: Tenant) -> None:
+    tab = eyes.tab
+    eyes.log_in(page.token(operator=True))
+    tab.get_by_role("searchbox").fill(bia.event_id)
+    tab.keyboard.press("Enter")
+    tab.get_by_role("heading", name=re.compile(f"Event {bia.event_id}")).wait_for()
+    assert tab.get_by_role("link", name=bia.patient.contact_id).count() == 1
+    tab.get_by_role("button", name="Log out").click()
+    tab.get_by_label("Token").wait_for()
+    eyes.open("/jobs")
+    assert tab.url.startswith(f"{page.address}/live/login?next=")
+
+
+def test_regions_follow_what_happens_and_countdowns_tick(eyes: Eyes, page: Page) -> None:
+    tab = eyes.tab
+    eyes.log_in(page.token(phones=True))
+    tab.locator("#pulse", has_text="live").wait_for()
+    tenant = page.stage.tenant(text="A brand new trouble")
+    tab.locator("[data-region=coming] a", has_text=tenant.event_id[:8]).wait_for()
+    tab.locator("[data-region=alerts]", has_text="A brand new trouble").first.wait_for()
+    eyes.open("/windows")
+    row = tab.locator("[data-region=windows] tr", has_text=tenant.patient.contact_id[:8])
+    row.wait_for()
+    before = row.locator("time").inner_text()
+    tab.wait_for_timeout(1_500)
+    assert row.locator("time").inner_text() != before
+
+
+def test_what_has_the_focus_is_not_taken_away(eyes: Eyes, page: Page) -> None:
+    tenant = page.stage.tenant(text="Look at me")
+    tab = eyes.tab
+    eyes.log_in(page.token(operator=True, of=tenant))
+    eyes.open("/alerts")
+    button = tab.get_by_role("button", name="Acknowledge")
+    button.focus()
+    tab.wait_for_timeout(3_000)
+    assert tab.evaluate("document.activeElement.textContent") == "Acknowledge"
+    tab.keyboard.press("Enter")
+    tab.locator(".mark", has_text="ack").wait_for()
+    tab.get_by_role("button", name="Resolve").click()
+    tab.get_by_text("Nothing is wrong.").wait_for()
+
+
+def test_an_order_is_given_by_keys_alone(eyes: Eyes, page: Page) -> None:
+    tenant = page.stage.tenant()
+    tab = eyes.tab
+    eyes.log_in(page.token(operator=True, of=tenant))
+    eyes.open("/jobs?status=held")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == "To the content"
+    tab.keyboard.press("Enter")
+    for _ in range(12):
+        tab.keyboard.press("Tab")
+        if "Release" in str(tab.evaluate("document.activeElement.textContent")):
+            break
+    tab.keyboard.press("Enter")
+    tab.get_by_role("heading", name="Release this job?").wait_for()
+    tab.get_by_label("Reason").focus()
+    tab.keyboard.type("she called")
+    tab.keyboard.press("Enter")
+    tab.get_by_role("status").filter(has_text="It is ordered").wait_for()
+
+
+def test_letters_are_requeued_and_dropped_after_a_question(eyes: Eyes, page: Page) -> None:
+    first, second = page.stage.tenant(), page.stage.tenant()
+    tab = eyes.tab
+    eyes.log_in(page.token(operator=True))
+    for tenant, verb, told in ((first, "Requeue", "is sent again"), (second, "Drop", "is given up")):
+        eyes.open("/letters")
+        tab.get_by_role("link", name=tenant.place, exact=True).click()
+        tab.get_by_role("link", name=verb).click()
+        tab.get_by_role("heading", name=f"{verb} this letter?").wait_for()
+        tab.get_by_role("link", name="Back, change nothing").click()
+        tab.get_by_role("link", name=verb).click()
+        tab.get_by_label("Reason").fill("looked at")
+        tab.get_by_role("button", name=verb).click()
+        tab.get_by_text(told).wait_for()
+
+
+def test_hostile_texts_do_nothing(eyes: Eyes, page: Page, ana: Tenant) -> None:
+    eyes.log_in(page.token(operator=True, phones=True))
+    ids = (ana.event_id, ana.held, ana.patient.contact_id)
+    for path in [
+        *PATHS,
+        f"/letters/{ana.place}",
+        f"/letters/{ana.place}/drop",
+        *(f"/search?q={one}" for one in ids),
+    ]:
+        eyes.open(path)
+        eyes.tab.wait_for_timeout(100)
+        assert "owned" not in eyes.tab.title(), path
+        assert eyes.tab.locator("main img, main script").count() == 0, path
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        ("wide", "dark"),
+        ("phone", "light"),
+        pytest.param("wide", "light", marks=pytest.mark.long),
+        pytest.param("phone", "dark", marks=pytest.mark.long),
+    ],
+)
+def test_each_page_is_readable(chromium: Browser, page: Page, bia: Tenant, scheme: str, size: str) -> None:
+    width, height = SIZES[size]
+    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]  # one of two
+    eyes = Eyes(context, page)
+    eyes.open("/login")
+    eyes.shot(f"login-{size}-{scheme}")
+    assert eyes.tab.evaluate(CONTRAST) == []
+    eyes.log_in(page.token(operator=True, phones=True))
+    more = [
+        *(f"/letters/{bia.place}", f"/letters/{bia.place}/drop", f"/jobs/{bia.held}/cancel"),
+        *(f"/search?q={one}" for one in (bia.event_id, bia.held, uuid4())),
+    ]
+    for index, path in enumerate([*PATHS, *more]):
+        eyes.open(path)
+        eyes.tab.wait_for_timeout(300)
+        name = re.sub(r"\W+", "-", path.partition("?")[0]).strip("-") or "overview"
+        eyes.shot(f"{index:02d}-{name.split('-')[0]}-{size}-{scheme}")
+        assert eyes.tab.evaluate(CONTRAST) == [], path
+        assert eyes.tab.evaluate(UNNAMED) == [], path
+        wide = eyes.tab.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        assert wide <= 0, f"{path} is {wide} px wider than the screen"
+    context.close()
+    assert not eyes.complaints and not eyes.elsewhere
+
+
+def test_without_javascript_everything_is_there(chromium: Browser, page: Page, bia: Tenant) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    eyes = Eyes(context, page)
+    eyes.log_in(page.token(operator=True))
+    for path, wanted in (("/jobs", bia.held), ("/alerts", bia.alert), ("/letters", bia.place)):
+        eyes.open(path)
+        assert wanted in eyes.tab.content()
+    context.close()
