@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow check format bench clean
+.PHONY: help setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser check format bench clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ test-integration: setup ## The tests on real Kafka and Postgres
 test-long: setup ## Cut-overs, zombies, chaos, the demo, and what measures time: ten minutes more
 	$(BIN)/python -m pytest tests/e2e tests/integration -m "long and not slow and not alone" -n 4 --dist loadfile
 	$(BIN)/python -m pytest tests/e2e tests/integration -m "alone and not slow"
+
+test-browser: setup ## The live page in a real, headless Chromium (apt-get install chromium); skipped without one
+	$(BIN)/python -m pytest tests/browser
 
 test-decisions: setup ## The decision scenarios; other files of the format: RAJADA_DECISION_CASES=FILE
 	$(BIN)/python -m pytest tests/integration/test_decisions.py

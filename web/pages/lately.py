@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar, cast
 
 FRESH_S: Final = 1.5
-TIMES_ITS_COST: Final = 10
-"""An answer that took a second is told for ten: so a question takes a tenth of a server's time at most."""
+TIMES_ITS_COST: Final = 4
+"""An answer that took a second is told for four: so a question takes a fifth of the time at most."""
 LONGEST_S: Final = 60.0
 MOST: Final = 200
 """Answers that are kept."""
