@@ -36,6 +36,7 @@ from streams.handlers.inbound_turn import InboundTurn
 from streams.handlers.whatsapp import WhatsApp
 from streams.health import Health, conditions
 from streams.job_runner import JobRunner
+from streams.just_made import JustMade
 from streams.lengths import WindowLengths
 from streams.meter import tell
 from streams.ports import Item
@@ -143,6 +144,7 @@ class Worker:
         self._clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)
         outbox = _Outbox(app, settings)
         self._decider = decider = DatabaseDecider(FactReader(self._pool), settings, self._clocks.wall_ms)
+        just_made = JustMade()
         self._flusher = Flusher(
             self._contacts,
             decider,
@@ -156,6 +158,7 @@ class Worker:
             language=settings.language,
             written_below=self._written.written_below,
             on_state=self._ready.of("database"),
+            just_made=just_made,
         )
         self._collector = Collector(
             self._contacts,
@@ -179,7 +182,7 @@ class Worker:
         links = GroupLinkTemplate(whatsapp, Numbers(self._pool, settings))
         handlers: dict[str, Handler] = {turns.kind: turns, links.kind: links}
         self._jobs = JobRunner(
-            app, settings, self._pool, outbox, self._clocks, handlers, Sessions(self._pool)
+            app, settings, self._pool, outbox, self._clocks, handlers, Sessions(self._pool), just_made
         )
         self._flusher.tally.on_job = self._jobs.made
         self._tasks: set[asyncio.Task[None]] = set()

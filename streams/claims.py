@@ -36,8 +36,7 @@ class Claims:
 
     def note(self, key: bytes, partition: int, event_ids: Iterable[str], outcome_offset: int = -1) -> None:
         """These events are answered under a key; `outcome_offset` is where that stands, -1 = not sent yet."""
-        for event_id in event_ids:
-            self._claims[event_id] = (key, partition, outcome_offset)
+        self._claims.update(dict.fromkeys(event_ids, (key, partition, outcome_offset)))
         while len(self._claims) > MOST:
             self._claims.popitem(last=False)
 

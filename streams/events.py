@@ -16,7 +16,7 @@ from schemas.codec import decode_event, is_avro
 from schemas.errors import Undecodable, UnknownSchema
 from schemas.topic_names import SOURCE
 from streams.deep_json import top_level
-from streams.identifiers import all_canonical, canonical_row_id, canonical_uuid
+from streams.identifiers import canonical_row_id, canonical_uuid, six_canonical
 
 EVENT_TYPE: Final = SOURCE
 
@@ -109,19 +109,15 @@ def read_event(
     value: bytes | None, headers: Headers, timestamp_ms: int, arrival_ms: int, offset: int
 ) -> Event | InvalidPayload | Unreadable:
     """What a record of the source topic says. Times in ms since the epoch."""
-    found = read_row(value, EVENT_TYPE)
-    if isinstance(found, Unreadable):
-        return found
-    event_id, organization_id, row = found
-    marks = read_marks(headers)
-    attempts = row.attempts_so_far
+    row = _decoded(value)
+    if isinstance(row, Unreadable):
+        return row
     payload = _read_payload(row.payload)
-    if isinstance(payload, str):
-        return InvalidPayload(event_id, organization_id, marks.replay, attempts, payload)
-    ids = _ids(payload)
-    if ids is None:
-        return InvalidPayload(event_id, organization_id, marks.replay, attempts, _which_id(payload))
-    conversation_id, contact_id, session_id, message_id = ids
+    marks = read_marks(headers)
+    ids = _plain_ids(row, payload) or _checked_ids(row, payload, marks.replay)
+    if not isinstance(ids, tuple):
+        return ids
+    event_id, organization_id, conversation_id, contact_id, session_id, message_id = ids
     return Event(
         f"{organization_id}:{contact_id}".encode(),
         event_id,
@@ -134,7 +130,7 @@ def read_event(
         _time_ms(marks, timestamp_ms, arrival_ms),
         marks.replay,
         marks.again and marks.replay > 0,
-        attempts,
+        row.attempts_so_far,
     )
 
 
@@ -153,12 +149,17 @@ def read_row(value: bytes | None, event_type: str) -> tuple[str, str, Row] | Unr
     row = _decoded(value)
     if isinstance(row, Unreadable):
         return row
+    found = _checked_row(row, event_type)
+    return found if isinstance(found, Unreadable) else (*found, row)
+
+
+def _checked_row(row: Row, event_type: str) -> tuple[str, str] | Unreadable:
     event_id, organization_id = canonical_row_id(row.id), canonical_row_id(row.organization_id)
     if event_id is None or organization_id is None:
         return Unreadable("not_an_event", "the row has no uuid as id and organization_id")
     if row.event_type != event_type:
         return Unreadable("wrong_event_type", f"the row's event_type is not {event_type}")
-    return event_id, organization_id, row
+    return event_id, organization_id
 
 
 def _decoded(value: bytes | None) -> Row | Unreadable:
@@ -237,20 +238,41 @@ def read_payload(payload: object) -> dict[str, object] | str:
     return payload if isinstance(payload, dict) else "payload is not a JSON object"
 
 
-def _ids(payload: _Payload) -> tuple[str, str, str, str] | None:
-    """Conversation, contact, session and message, canonical; None when one of them is no uuid."""
+_Ids = tuple[str, str, str, str, str, str]
+"""Of event, organization, conversation, contact, session and message."""
+
+
+def _plain_ids(row: Row, payload: _Payload | str) -> _Ids | None:
+    """The ids of an event in whose row and payload all of them are as they should be, which is told in one
+    look; None: look closer."""
+    if isinstance(payload, str) or row.event_type != EVENT_TYPE:
+        return None
     given = (
+        row.id,
+        row.organization_id,
         payload.conversation_id,
         payload.contact_id,
         payload.channel_session_id,
         payload.inbound_message_id,
     )
-    if all_canonical(*given):
-        return cast("tuple[str, str, str, str]", given)
-    conversation_id, contact_id, session_id, message_id = map(canonical_uuid, given)
+    return cast("_Ids", given) if six_canonical(given) else None
+
+
+def _checked_ids(row: Row, payload: _Payload | str, replay: int) -> _Ids | InvalidPayload | Unreadable:
+    """The ids in canonical form, or what is wrong."""
+    found = _checked_row(row, EVENT_TYPE)
+    if isinstance(found, Unreadable):
+        return found
+    if isinstance(payload, str):
+        return InvalidPayload(*found, replay, row.attempts_so_far, payload)
+    conversation_id, contact_id = canonical_uuid(payload.conversation_id), canonical_uuid(payload.contact_id)
+    session_id, message_id = (
+        canonical_uuid(payload.channel_session_id),
+        canonical_uuid(payload.inbound_message_id),
+    )
     if conversation_id is None or contact_id is None or session_id is None or message_id is None:
-        return None
-    return conversation_id, contact_id, session_id, message_id
+        return InvalidPayload(*found, replay, row.attempts_so_far, _which_id(payload))
+    return *found, conversation_id, contact_id, session_id, message_id
 
 
 def _which_id(payload: _Payload) -> str:

@@ -28,6 +28,7 @@ from streams.contact import Window, WindowName
 from streams.counting import Tally
 from streams.decide import Decision, Enqueue, Fail, LookAgain, WaitForMedia
 from streams.freezing import apply_decision
+from streams.just_made import JustMade
 from streams.ports import Contacts, Decider, Item, Outbox, Source, Undertaker
 from streams.question import DatabaseAway, Question
 from streams.windows import drop, prune
@@ -61,6 +62,7 @@ class Flusher:
         language: Language = "pt-BR",
         written_below: Callable[[int], int],
         on_state: Callable[[str | None], None],
+        just_made: JustMade | None = None,
     ) -> None:
         self._contacts = contacts
         self._decider = decider
@@ -76,6 +78,7 @@ class Flusher:
         self._on_state = on_state
         self._agenda = Agenda(contacts, source, clocks, written_below)
         self._claims = Claims()
+        self._just_made = just_made or JustMade()
         self._term = 0
         """Rises whenever the owned partitions change: what was read before is void then."""
         self._backoff_s = 0.0
@@ -256,6 +259,7 @@ class Flusher:
             job = None
             if sent.job is not None:
                 job = encode_job(sent.job)
+                self._just_made.note(job, sent.job)
                 jobs.append((one.key, job, one.partition, traces().stamp(sent.job.id)))
             outcomes += [(one.key, encode_outcome(told, job), one.partition, None) for told in sent.outcomes]
             if sent.dead:

@@ -27,6 +27,7 @@ from streams.job_bounds import LONGEST_KEY, read_command, read_job
 from streams.job_endings import Rules
 from streams.job_records import tell_command
 from streams.job_room import Filling, Room, refuses_order, size_of
+from streams.just_made import JustMade
 from streams.merging import merge_waiting
 from streams.ports import Outbox
 from streams.transitions import refuse, take
@@ -55,6 +56,7 @@ class JobIntake:
         wall_ms: Callable[[], int],
         leaving: Callable[[], bool],
         room: Room | None = None,
+        just_made: JustMade | None = None,
     ) -> None:
         self._book = book
         self._executor = executor
@@ -64,6 +66,7 @@ class JobIntake:
         self._wall_ms = wall_ms
         self._leaving = leaving
         self._room = room or Room()
+        self._just_made = just_made or JustMade()
 
     async def jobs(self, records: Sequence[Record], partition: int) -> None:
         """Apply a batch of `dispatch.jobs`."""
@@ -124,7 +127,7 @@ class JobIntake:
             self._bury(record, "no_key" if record.key is None else "no_value", "a job needs both", now_ms)
             return
         try:
-            job = read_job(record.value)
+            job = self._just_made.take(record.value) or read_job(record.value)
         except UnknownSchema as error:
             # a forwarder of a version before ours brings here what was to go elsewhere
             self._not_yet(record, goes_to(record.headers) or JOBS, str(error), now_ms)

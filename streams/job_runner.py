@@ -28,6 +28,7 @@ from streams.job_endings import Rules
 from streams.job_forgetting import forget_ended
 from streams.job_intake import JobIntake
 from streams.job_rows import PostgresJobRows, verify_old
+from streams.just_made import JustMade
 from streams.lanes import Lanes, Limits
 from streams.ports import Outbox
 from streams.transport import Batched, Record, Table, each_batch
@@ -51,6 +52,7 @@ class JobRunner:
         clocks: Clocks,
         handlers: Mapping[str, Handler],
         sessions: SessionStatus,
+        just_made: JustMade | None = None,
     ) -> None:
         self._app = app
         self._settings = settings
@@ -85,6 +87,7 @@ class JobRunner:
             rules,
             wall_ms=clocks.wall_ms,
             leaving=lambda: bool(app.rebalancing or app.should_stop),
+            just_made=just_made,
         )
         self._rows = PostgresJobRows(pool)
         self._group_links = GroupLinkIntake(
