@@ -59,7 +59,7 @@ log = structlog.get_logger(__name__)
 NAME: Final = "worker"
 """The process' name in `rajada status`."""
 HEARTBEATS_PER_SESSION: Final = 4
-GC_THRESHOLDS: Final = (100_000, 20, 50)
+GC_THRESHOLDS: Final = (400_000, 20, 50)
 """The contacts are a large heap without cycles: the default walks all of it again and again (an eighth of
 the processor time of an event, measured with and without)."""
 
