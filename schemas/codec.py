@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import fastavro
 import msgspec
@@ -21,6 +21,7 @@ from schemas.errors import BadAvro, NotAvro, UnknownSchema
 from schemas.foreign import foreign_schema
 from schemas.framing import FRAME_BYTES, ZERO
 from schemas.history import Version, as_json, fingerprint, versions
+from schemas.pieces import A_JOB, NO_JOB, Pieces, outcomes, refs
 from schemas.records import Command, Job, Outcome
 from settings import RajadaError
 
@@ -161,6 +162,8 @@ _LINES = tuple(
     _Line(record, versions(record)) for record in ("Job", "Outcome", "DispatchRequested", "Command")
 )
 _JOB, _OUTCOME, _EVENT, _COMMAND = _LINES
+_JOB_PIECES = Pieces(versions("Job")[-1], "events")
+_OUTCOME_PIECES = Pieces(versions("Outcome")[-1], "events", "job")
 for _line in _LINES:
     framing.on_change(_line.forget_ids)
 
@@ -214,7 +217,7 @@ def _typed(line: _Line, record_type: type[RecordT], data: bytes) -> RecordT:
 
 def encode_job(job: Job) -> bytes:
     """A job as bytes for `dispatch.jobs`."""
-    return _JOB.encode(msgspec.to_builtins(job))
+    return _JOB_PIECES.write(_JOB.header(), structs.asdict(job), refs(job.events))
 
 
 def decode_job(data: bytes) -> Job:
@@ -222,49 +225,16 @@ def decode_job(data: bytes) -> Job:
     return _typed(_JOB, Job, data)
 
 
-class _AroundTheJob:
-    """Writes outcomes in three pieces, so that the job in the middle is encoded once.
-
-    A window's job travels in `dispatch.jobs` and inside its outcome. Avro writes a record as its fields one
-    after the other, so the job's body can be put between what stands before and after it.
-    """
-
-    _NO_JOB = b"\x00"
-    _A_JOB = b"\x02"  # second branch of the union
-
-    def __init__(self, newest: Version) -> None:
-        schema = as_json(newest)
-        fields = cast("list[dict[str, object]]", schema["fields"])
-        place = [field["name"] for field in fields].index("job")
-        self._before = fastavro.parse_schema({**schema, "fields": fields[:place]}, named_schemas={})
-        self._after = fastavro.parse_schema({**schema, "fields": fields[place + 1 :]}, named_schemas={})
-
-    def encode(self, outcome: Outcome, job: bytes | None) -> bytes:
-        """The whole record; `job` is what `encode_job` gave for the outcome's job."""
-        out = BytesIO()
-        out.write(_OUTCOME.header())
-        datum = structs.asdict(outcome)
-        datum["events"] = [structs.asdict(event) for event in outcome.events]
-        fastavro.schemaless_writer(out, self._before, datum)
-        if job is None:
-            out.write(self._NO_JOB)
-        else:
-            out.write(self._A_JOB)
-            out.write(memoryview(job)[len(_header_of(job)) :])
-        if outcome.alert is not None:
-            datum["alert"] = ("rajada.Alert", structs.asdict(outcome.alert))
-        fastavro.schemaless_writer(out, self._after, datum)
-        return out.getvalue()
-
-
-_AROUND = _AroundTheJob(versions("Outcome")[-1])
-
-
 def encode_outcome(outcome: Outcome, job: bytes | None = None) -> bytes:
     """An outcome as bytes for `dispatch.outcomes`; `job` is what `encode_job` gave for its job, if known."""
-    if outcome.job is not None and job is None:
-        job = encode_job(outcome.job)
-    return _AROUND.encode(outcome, job if outcome.job is not None else None)
+    datum = structs.asdict(outcome)
+    if outcome.alert is not None:
+        datum["alert"] = ("rajada.Alert", structs.asdict(outcome.alert))
+    inner = NO_JOB
+    if outcome.job is not None:
+        whole = encode_job(outcome.job) if job is None else job
+        inner = A_JOB + whole[len(_header_of(whole)) :]
+    return _OUTCOME_PIECES.write(_OUTCOME.header(), datum, outcomes(outcome.events), inner)
 
 
 def decode_outcome(data: bytes) -> Outcome:

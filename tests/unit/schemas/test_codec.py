@@ -151,6 +151,22 @@ def test_any_bytes_after_a_known_header_decode_or_say_that_they_cannot(body: byt
 
 
 @pytest.mark.thorough
+@given(jobs)
+def test_a_jobs_bytes_are_those_that_avro_gives(job: Job) -> None:
+    out = BytesIO()
+    fastavro.schemaless_writer(
+        out, fastavro.parse_schema(as_json(versions("Job")[-1])), msgspec.to_builtins(job)
+    )
+    assert encode_job(job)[HEADER_BYTES:] == out.getvalue()
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
+def test_a_number_beyond_avros_is_refused_and_not_cut(number: int) -> None:
+    with pytest.raises(OverflowError):
+        encode_job(msgspec.structs.replace(JOB, events=(EventRef("e", number),)))
+
+
+@pytest.mark.thorough
 @given(outcomes)
 def test_the_job_put_in_between_gives_the_bytes_that_avro_gives(outcome: Outcome) -> None:
     datum = msgspec.to_builtins(outcome)
