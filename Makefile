@@ -34,7 +34,7 @@ test-thorough: setup ## Properties and models of the same tier that take more th
 test-integration: setup ## The tests on real Kafka and Postgres
 	$(BIN)/python -m pytest tests/e2e tests/integration -m "not slow and not long and not alone" -n 4 --dist loadfile
 
-test-long: setup ## Cut-overs, zombies, chaos, the demo, and what measures time: ten minutes more
+test-long: setup ## Debezium, clusters, cut-overs, zombies, chaos, the demo, and what measures time: a quarter of an hour more
 	$(BIN)/python -m pytest tests/e2e tests/integration -m "long and not slow and not alone" -n 4 --dist loadfile
 	$(BIN)/python -m pytest tests/e2e tests/integration -m "alone and not slow"
 

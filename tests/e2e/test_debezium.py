@@ -22,6 +22,8 @@ from tests.e2e.processes import RAJADA, Processes
 from tests.e2e.waiting import until, value
 from tests.integration.cdc.conftest import drop_slot
 
+pytestmark = pytest.mark.long
+
 WINDOW_MS = 300
 JOBS = "SELECT count(*) FROM job_queue"
 ALERT = "SELECT string_agg(status, ' ') FROM agent_inbox_items WHERE title = %s"
@@ -102,7 +104,6 @@ def lose_slot(running: Processes, connection: Connection, clinic: Clinic) -> Non
     assert has_jobs(connection, 4)
 
 
-@pytest.mark.long
 def test_up_runs_debezium_in_place_of_the_relay_and_keeps_it_up(tmp_path: Path) -> None:
     environment = {**os.environ, "RAJADA_HOME": str(tmp_path / "home"), "RAJADA_JOBS_PAUSED": "1"}
     for given in ("KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL"):

@@ -39,6 +39,8 @@ from tests.integration.db.conftest import (
 from tests.integration.db.crm import AI, GROUP_LINK, insert_event
 from tests.integration.db.test_relay_crashes import assert_all_there_in_order, load
 
+pytestmark = pytest.mark.long
+
 
 @contextmanager
 def relay_beside(url: str, kafka: str, settings: Settings) -> Iterator[Topics]:
@@ -200,7 +202,6 @@ def test_br_49_a_slot_that_somebody_mends_by_hand_hides_no_gap(cdc: Cdc, databas
         assert {row_of(one)["id"] for one in cdc.topics.read(AI, 2)} == {missed, later}
 
 
-@pytest.mark.long
 def test_a_record_too_large_stops_the_connector_until_it_is_told_to_leave_it_out(
     cdc: Cdc, database: str
 ) -> None:
@@ -229,7 +230,6 @@ def test_columns_that_a_publication_cannot_filter_are_refused(
             cdc.register()
 
 
-@pytest.mark.long
 def test_the_role_that_is_made_for_it_is_enough(
     kafka: str, database: str, prefix: str, connect: EmbeddedConnect
 ) -> None:
@@ -254,7 +254,6 @@ def test_the_role_that_is_made_for_it_is_enough(
             owner.execute(f"DROP ROLE {names}debezium")  # type: ignore[arg-type]
 
 
-@pytest.mark.long
 def test_kill_9_under_load_loses_nothing_and_keeps_the_order(
     cdc: Cdc, database: str, connect: EmbeddedConnect
 ) -> None:
