@@ -52,9 +52,9 @@ def _remembered(folder: DataFolder, name: str, coordinate: str, *, bridge: bool)
     # dies with NoSuchMethodError; of the second only the bridge itself is wanted
     try:
         with fetching(folder) as ours:
-            logging = _fetch(LOGGING) if bridge else []
-            kept = [_kept(jar, ours) for jar in logging if jar.name.startswith(_LOGGING_JAR)]
-            jars = (*_fetch(coordinate), *kept)
+            logging = [jar for jar in _fetch(LOGGING) if jar.name.startswith(_LOGGING_JAR)] if bridge else []
+            kept = [_kept(jar, ours) for jar in logging]
+            jars = (*(_kept(jar, ours / name) for jar in _fetch(coordinate)), *kept)
     except OSError as error:
         raise CannotRunHere(explain(coordinate, error)) from error
     write_json(note, {"jars": [str(jar) for jar in jars]})
@@ -62,11 +62,17 @@ def _remembered(folder: DataFolder, name: str, coordinate: str, *, bridge: bool)
 
 
 def _kept(jar: Path, ours: Path) -> Path:
-    """A copy of ours: jgo empties an environment of modules, as the bridge's, whenever it is asked for it."""
-    kept = ours / jar.name
+    """The jar in a folder of ours: jgo empties an environment with modules, as the bridge's and Connect's,
+    whenever it is asked for it, and a Java that is just starting out of it finds nothing any more."""
+    kept, jar = ours / jar.name, jar.resolve()
     if not kept.is_file() or kept.stat().st_size != jar.stat().st_size:
+        ours.mkdir(exist_ok=True)
         draft = kept.with_suffix(".new")
-        shutil.copyfile(jar, draft)
+        draft.unlink(missing_ok=True)
+        try:
+            draft.hardlink_to(jar)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(jar, draft)
         draft.replace(kept)
     return kept
 
