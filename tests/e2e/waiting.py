@@ -8,11 +8,16 @@ from collections.abc import Callable
 from ops.clinic import Connection
 
 
-def until(condition: Callable[[], object], seconds: float = 60.0, every: float = 0.02) -> None:
-    """Wait until the condition holds."""
+def until(
+    condition: Callable[[], object],
+    seconds: float = 60.0,
+    every: float = 0.02,
+    told: Callable[[], object] = lambda: "",
+) -> None:
+    """Wait until the condition holds; else `told` says what there was instead."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, f"it did not happen in time {told()}"
         time.sleep(every)
 
 
