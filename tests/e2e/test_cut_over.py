@@ -197,7 +197,7 @@ def before(crm: Installation) -> None:
     assert migrated.returncode == 0 and "an existing CRM's database" in migrated.stdout, migrated.stderr
     assert crm.rajada("topics", "ensure").returncode == 0
     # a look is of one moment, and between two events a drain leaves nothing to see
-    until(lambda: crm.failures().keys() == {"other consumers"}, seconds=60, every=0.2, told=crm.doctor)
+    until(lambda: crm.failures().keys() == {"other consumers"}, seconds=180, every=0.2, told=crm.doctor)
     told = crm.doctor()
     assert {check for check, (level, _) in told.items() if level == "warn"} >= {"slot", "worker", "sink"}
 
@@ -247,7 +247,7 @@ def to_rajada(crm: Installation, drain: StandIn, *, kill: bool) -> None:
         crm.workers_off()
         crm.ours.spawn("worker")
     crm.ours.wait_ready("worker")
-    until(lambda: not crm.failures() and crm.caught_up("sink"), seconds=120, every=0.5, told=crm.doctor)
+    until(lambda: not crm.failures() and crm.caught_up("sink"), seconds=240, every=0.5, told=crm.doctor)
     assert "another_consumer_is_at_work" not in crm.ours.log("worker").read_text()
 
 

@@ -192,5 +192,9 @@ def test_in_the_files_order_each_service_comes_up_is_healthy_and_a_burst_is_answ
         (ana,) = clinic.register(connection, ["Ana"])
         for _ in range(3):
             clinic.write(connection, [Message(ana)])
-        until(lambda: value(connection, "SELECT count(*) FROM event_log WHERE outcome = 'job'") == 3)
+        until(
+            lambda: value(connection, "SELECT count(*) FROM event_log WHERE outcome = 'job'") == 3,
+            seconds=180,
+            told=lambda: here.told("worker"),
+        )
         until(lambda: value(connection, "SELECT count(*) FROM job_queue WHERE status = 'done'") == 1)
