@@ -35,7 +35,7 @@ test-integration: setup ## The tests on real Kafka and Postgres
 	$(BIN)/python -m pytest tests/e2e tests/integration -m "not slow and not long and not alone" -n 4 --dist loadfile
 
 test-long: setup ## Debezium, clusters, cut-overs, zombies, chaos, the demo, and what measures time: a quarter of an hour more
-	$(BIN)/python -m pytest tests/e2e tests/integration -m "long and not slow and not alone" -n 3 --dist loadfile
+	$(BIN)/python -m pytest tests/e2e tests/integration -m "long and not slow and not alone" -n 2 --dist loadfile
 	$(BIN)/python -m pytest tests/e2e tests/integration -m "alone and not slow"
 
 test-browser: setup ## The live page in a real, headless Chromium (apt-get install chromium); skipped without one
