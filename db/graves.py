@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from kafka_access import ANSWER_S, headers_of, kafka_client, patiently
-from schemas.topic_names import DEAD, PARKING
+from schemas.topic_names import DEAD, GRAVES_GROUP, PARKING
 from settings import RajadaError, Settings
 
 GRAVES: Final = (DEAD, PARKING)
@@ -87,7 +87,7 @@ def _reader(bootstrap: str, settings: Settings) -> Consumer:
     return Consumer(
         {
             **kafka_client(bootstrap),
-            "group.id": settings.topic("rajada-graves"),  # asked for by the client, never joined
+            "group.id": settings.topic(GRAVES_GROUP),  # asked for by the client, never joined
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final, TypeAlias
 
-from ops.kafka_roles import DELAYS_GROUP, RIGHTS, SINK_GROUP
+from ops.kafka_roles import RIGHTS
 from ops.topic_records import RECORDS, Records, lies_in
 from schemas.history import current_text
-from schemas.topic_names import APP_ID, RECONCILER_ID
+from schemas.topic_names import APP_ID, DELAYS_GROUP, RECONCILER_ID, SINK_GROUP
 from settings import Settings
 from streams.topics import TOPICS, Topic
 

@@ -21,6 +21,7 @@ from kafka_access import keyed_sender
 from ops.errors import OpsError
 from ops.event_lines import EventLine, LineError
 from ops.event_record import record_of
+from schemas.topic_names import PRODUCE_ID
 from settings import Settings
 
 _KAFKA_ANSWERS_S: Final = 10.0
@@ -135,7 +136,7 @@ class Topic:
                 "message.max.bytes": 8 * 1024 * 1024,
                 **(
                     {
-                        "transactional.id": f"rajada-produce-{uuid4()}",
+                        "transactional.id": f"{PRODUCE_ID}{uuid4()}",
                         "transaction.timeout.ms": _TRANSACTION_MS,
                     }
                     if atomic

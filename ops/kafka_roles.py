@@ -17,14 +17,21 @@ from schemas.topic_names import (
     CONTROL,
     DEAD,
     DELAY,
+    DELAYS_GROUP,
+    GRAVES_GROUP,
     GROUP_LINKS,
     JOBS,
     JOBS_CHANGELOG,
+    LIVE_GROUP,
+    ORIGINALS_GROUP,
     OUTCOMES,
     PARKING,
+    PRODUCE_ID,
     RECONCILER_ID,
     RECONCILIATION,
+    SINK_GROUP,
     SOURCE,
+    WHY_GROUP,
 )
 from settings import RajadaError, Settings
 
@@ -38,15 +45,6 @@ ROLES: Final = ("relay", "worker", "delays", "sink", "web", "reconciler", "opera
 
 DELAYS: Final = f"{DELAY}."
 """What the names of all delay topics begin with."""
-SINK_GROUP: Final = "rajada-sink"
-DELAYS_GROUP: Final = "rajada-delays"
-GRAVES_GROUP: Final = "rajada-graves"
-"""Named by whoever counts dead letters; nobody joins it, and so with the next."""
-ORIGINALS_GROUP: Final = f"{SOURCE}-originals"
-WHY_GROUP: Final = "rajada-why"
-LIVE_GROUP: Final = "rajada-live"
-"""Of the live page; nobody joins it."""
-PRODUCE_ID: Final = "rajada-produce-"
 
 
 class NoSuchRole(RajadaError):

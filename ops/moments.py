@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
@@ -25,6 +26,11 @@ def moment(text: str, now: datetime) -> datetime:
             f"{text!r} is no time: 30s, 90m, 2h, 3d, 1w ago, or as 2026-07-24T12:00 (local), …Z or …-03:00"
         ) from None
     return found if found.tzinfo is not None else found.astimezone()
+
+
+def now_ms() -> int:
+    """The wall clock, Unix ms."""
+    return time.time_ns() // 1_000_000
 
 
 def local(ms: float, zone: tzinfo | None = None) -> datetime:

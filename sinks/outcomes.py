@@ -20,7 +20,7 @@ import structlog
 
 import status
 from schemas.records import Outcome
-from schemas.topic_names import OUTCOMES
+from schemas.topic_names import OUTCOMES, SINK_GROUP
 from settings import Language, Settings
 from sinks.batch import Batch, End, Record, Taken, batch_of
 from sinks.counting import Meter
@@ -37,7 +37,7 @@ from telemetry.serving import serve
 
 log = structlog.get_logger(__name__)
 
-GROUP: Final = "rajada-sink"
+GROUP: Final = SINK_GROUP
 NAME: Final = "sink"
 """The process' name in `rajada status`."""
 

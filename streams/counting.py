@@ -33,16 +33,20 @@ class Counts:
     @property
     def accounted(self) -> int:
         """The sum of the places; equal to `read` between two batches."""
-        return (
-            self.opened
-            + self.joined
-            + self.duplicate
-            + self.applied_before
-            + self.invalid_payload
-            + self.rekeyed
-            + self.postponed
-            + self.dead
-        )
+        return sum(self.places().values())
+
+    def places(self) -> dict[str, int]:
+        """How many records are in each."""
+        return {
+            "opened": self.opened,
+            "joined": self.joined,
+            "duplicate": self.duplicate,
+            "applied_before": self.applied_before,
+            "invalid_payload": self.invalid_payload,
+            "rekeyed": self.rekeyed,
+            "postponed": self.postponed,
+            "dead": self.dead,
+        }
 
 
 @dataclass(slots=True)
@@ -115,16 +119,12 @@ class Tally:
 
 def told(counts: Counts, tally: Tally) -> dict[str, int]:
     """Both as flat numbers, for a log line and the counters' file; stops as `stop:<reason>`."""
+    places = counts.places()
+    letters = places.pop("dead")  # `dead` are windows here
     numbers = {
         "read": counts.read,
-        "opened": counts.opened,
-        "joined": counts.joined,
-        "duplicate": counts.duplicate,
-        "applied_before": counts.applied_before,
-        "invalid_payload": counts.invalid_payload,
-        "rekeyed": counts.rekeyed,
-        "postponed": counts.postponed,
-        "dead_letters": counts.dead,
+        **places,
+        "dead_letters": letters,
         "recovered": tally.recovered,
         "open": tally.open,
         "jobs": tally.jobs,

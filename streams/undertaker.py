@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from kafka_access import headers_of, kafka_client
 from schemas.dead import Cause, Header, dead_headers, fitting
+from schemas.topic_names import ORIGINALS
 from settings import RajadaError
 from streams.contact import Window, WindowEvent
 from streams.events import COMMIT_TIME, EVENT_TYPE, REPLAY, Event, read_event
@@ -82,7 +83,7 @@ class OriginalRecords:
         consumer = Consumer(
             {
                 **kafka_client(self._bootstrap),
-                "group.id": f"{self._topic}-originals",  # assigns by hand and never commits
+                "group.id": self._topic + ORIGINALS,  # assigns by hand and never commits
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "isolation.level": "read_committed",

@@ -28,20 +28,7 @@ def windows_source(counts: Counts, tally: Tally, decider: DatabaseDecider) -> So
     """Collecting, deciding and closing."""
 
     def read() -> Iterator[Reading]:
-        yield from records(
-            COLLECT,
-            counts.read,
-            {
-                "opened": counts.opened,
-                "joined": counts.joined,
-                "duplicate": counts.duplicate,
-                "applied_before": counts.applied_before,
-                "invalid_payload": counts.invalid_payload,
-                "rekeyed": counts.rekeyed,
-                "postponed": counts.postponed,
-                "dead": counts.dead,
-            },
-        )
+        yield from records(COLLECT, counts.read, counts.places())
         stops = tally.stops.copy()
         yield from by_label(catalogue.WINDOWS_BEGUN, {"opened": tally.opened, "taken_over": tally.recovered})
         ends = {

@@ -25,6 +25,7 @@ from ops.dlq.desk import PAGE, Desk, Page
 from ops.dlq.plan import PARKED
 from ops.dlq.selection import Filter, short
 from ops.errors import OpsError
+from ops.moments import now_ms
 from ops.sender import Sender
 from schemas.topic_names import CONTROL, GROUP_LINKS, JOBS, OUTCOMES, PARKING, SOURCE
 from streams.letters import Letter
@@ -106,7 +107,7 @@ def progress_of(stored: runs.StoredRun) -> Progress:
 def begin(desk: Desk, selection: Selection) -> runs.StoredRun:
     """Store a run with a number of its own. The lock is held. Raises OpsError."""
     ends = {name: desk.reader.ends(desk.settings.topic(name)) for name in TARGETS}
-    progress = Progress(targets=ends, noted_ms=_now_ms())
+    progress = Progress(targets=ends, noted_ms=now_ms())
     with asking(desk.url):
         number = runs.begin(desk.connection, COMMAND, _text(selection), _text(progress), desk.by)
         found = runs.find(desk.connection, COMMAND, number)
@@ -161,7 +162,7 @@ class Requeue:
         self._sender = sender
         self._stop = stop
         self._selection = selection_of(stored)
-        self._run = Run(stored.number, _now_ms(), desk.by, self._selection.because)
+        self._run = Run(stored.number, now_ms(), desk.by, self._selection.because)
         self._limit = Limit(rate, stop) if rate is not None else None
         self._size = PAGE if rate is None else max(1, min(PAGE, int(rate / 2)))
         self._result = Result(stored.number, progress_of(stored))
@@ -250,7 +251,3 @@ def _rows(letters: Iterable[Letter]) -> list[ClosedRow]:
 
 def _text(struct: msgspec.Struct) -> str:
     return msgspec.json.encode(struct).decode()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LOGGING = """\
-status = error
-appender.out.type = Console
-appender.out.name = out
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d %p %c{1} %m%n
-rootLogger.level = warn
-rootLogger.appenderRef.out.ref = out
+from ops.embedded import kafka_config
+
+LOGGING = (
+    kafka_config.LOGGING
+    + """\
 logger.plugins.name = org.apache.kafka.connect.runtime.isolation.PluginScanner
 logger.plugins.level = off
 logger.clients.name = org.apache.kafka.clients
@@ -19,6 +16,7 @@ logger.clients.level = error
 logger.configs.name = org.apache.kafka.common.config
 logger.configs.level = error
 """
+)
 """Warnings and worse. Off: a harmless error about jars that hold no plugin, and lists of settings that a
 client of Connect's doesn't use."""
 

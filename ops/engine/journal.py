@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, deque
 from pathlib import Path
 from typing import Final, TextIO
 
 import msgspec
 
+from ops.moments import now_ms
+
 KEPT: Final = 200_000
 """Requests that are remembered; of older ones only the counts stay."""
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Asked(msgspec.Struct, kw_only=True):
@@ -69,7 +66,7 @@ class Journal:
         asked = Asked(
             n=self.received,
             of_job=self._of_job[job_id],
-            at_ms=_now_ms(),
+            at_ms=now_ms(),
             job_id=job_id,
             attempt=attempt,
             idempotency_key=key,
@@ -89,7 +86,7 @@ class Journal:
 
     def end(self, asked: Asked, status: int | None) -> None:
         """Write down what it was answered."""
-        asked.status, asked.ended_ms = status, _now_ms()
+        asked.status, asked.ended_ms = status, now_ms()
         self._write(asked)
 
     def requests(self, *, job_id: str | None = None, contact_id: str | None = None) -> list[Asked]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from ops import alerts as inbox
 from ops.asking import asking
 from ops.errors import NotFound, NotYet
 from ops.job_rows import Which
+from ops.moments import now_ms
 from ops.orders import Orders, Refused
 from ops.pages import letters, rows
 from ops.pages.following import Following
@@ -83,7 +83,7 @@ class PageDesk:
             with _noted(notes):
                 found["lags"] = self._readers().now()
         told = notes if whose is None else ["Not everything is known now."] * bool(notes)
-        return Overview(at_ms=_now_ms(), minutes=minutes, notes=list(dict.fromkeys(told)), **found)
+        return Overview(at_ms=now_ms(), minutes=minutes, notes=list(dict.fromkeys(told)), **found)
 
     def jobs(self, whose: str | None, status: str | None, kind: str | None, most: int) -> Sequence[Job]:
         """Jobs, the newest first. Raises OpsError."""
@@ -168,7 +168,7 @@ class PageDesk:
         """Open windows and lanes, as far as they were read."""
         following = self._follower()
         if following is None:
-            return Windows(_now_ms(), (), 0, (), 0, complete=False, note=NO_KAFKA)
+            return Windows(now_ms(), (), 0, (), 0, complete=False, note=NO_KAFKA)
         found = following.windows(whose)
         known = found.note is None or whose is None
         return found if known else replace(found, note="What the worker holds is not known now.")
@@ -250,7 +250,3 @@ def _alert(alert: inbox.Alert) -> Alert:
 
 def _one(whose: str | None) -> list[str] | None:
     return [whose] if whose is not None else None
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -15,7 +15,9 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kafka_access import ANSWER_S, headers_of, kafka_client
+from ops.moments import now_ms
 from ops.pages.held import Arrivals, Came, Held
+from schemas.topic_names import LIVE_GROUP
 from settings import RajadaError, Settings
 from streams import topics
 from streams.events import Event, read_event, read_row
@@ -30,8 +32,6 @@ AGAIN_S: Final = 5.0
 TAIL: Final = 200
 """Events of each partition that are read from before the first look."""
 MOST_ORGANIZATIONS: Final = 2_000
-GROUP: Final = "rajada-live"
-"""Asked for by the client, never joined."""
 
 
 class Following:
@@ -61,7 +61,7 @@ class Following:
             if note is None and self._held.left_out:
                 note = "There are more contacts with windows or jobs than are kept here; not all are shown."
         return Windows(
-            at_ms=_now_ms(),
+            at_ms=now_ms(),
             windows=windows,
             all_windows=all_windows,
             lanes=lanes,
@@ -76,8 +76,8 @@ class Following:
         with self._lock:
             arrivals = self._arrivals.get(whose)
             if arrivals is None:
-                return [], Arrivals().counts(_now_ms()), self._note
-            return list(arrivals.newest), arrivals.counts(_now_ms()), self._note
+                return [], Arrivals().counts(now_ms()), self._note
+            return list(arrivals.newest), arrivals.counts(now_ms()), self._note
 
     def close(self) -> None:
         """End the thread."""
@@ -118,7 +118,7 @@ class Following:
         consumer = Consumer(
             {
                 **kafka_client(self._bootstrap),
-                "group.id": GROUP,
+                "group.id": LIVE_GROUP,  # asked for by the client, never joined
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
@@ -206,7 +206,3 @@ def _said(error: Exception) -> str:
 
 def _bytes(part: bytes | str | None) -> bytes | None:
     return part.encode() if isinstance(part, str) else part
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

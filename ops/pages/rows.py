@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from db.pool import conninfo_for
 from db.queries import load
 from ops.asking import asking
 from ops.job_rows import Listed, Which, job_rows
+from ops.moments import now_ms
 from ops.pages.held import Came
 from schemas.masking import masked
 from streams.reconcile.ledger import SCHEDULE
@@ -147,17 +147,17 @@ def delays(url: str, whose: str | None, most: int) -> Delays:
         {job.id: job for job in jobs(url, Which(ids=ids, organizations=_one(whose)), 2 * most)} if ids else {}
     )
     soonest = [rows_of[job_id] for job_id in ids if job_id in rows_of]
-    return Delays(_now_ms(), [(name, due[index]) for index, name in enumerate(names)], soonest)
+    return Delays(now_ms(), [(name, due[index]) for index, name in enumerate(names)], soonest)
 
 
 def jobs(url: str, which: Which, most: int) -> list[Job]:
     """Jobs as the page lists them. Raises OpsError."""
-    now_ms = _now_ms()
-    return [_job(row, now_ms) for row in job_rows(url, which, most)]
+    at_ms = now_ms()
+    return [_job(row, at_ms) for row in job_rows(url, which, most)]
 
 
-def _job(row: Listed, now_ms: int) -> Job:
-    now = row.now(now_ms)
+def _job(row: Listed, at_ms: int) -> Job:
+    now = row.now(at_ms)
     return Job(
         id=row.id,
         organization_id=row.organization_id,
@@ -204,7 +204,3 @@ def _one(whose: str | None) -> list[str] | None:
 
 def _ms(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 import kafka_access
 from kafka_access import ANSWER_S, Answer, kafka_client, patiently
 from ops.errors import Unreachable
+from schemas.topic_names import WHY_GROUP
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -25,7 +26,7 @@ class TopicReader:
         self._consumer = Consumer(
             {
                 **kafka_client(bootstrap),
-                "group.id": "rajada-why",  # asked for by the client, never joined
+                "group.id": WHY_GROUP,  # asked for by the client, never joined
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import structlog
 
 import status
-from schemas.topic_names import CLOCK
+from schemas.topic_names import CLOCK, DELAYS_GROUP
 from settings import Settings
 from streams.delays.alarm import EVERY_S as ALARM_EVERY_S
 from streams.delays.alarm import LateAlarm
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 NAME: Final = "delays"
 """The process' name in `rajada status`."""
-GROUP: Final = "rajada-delays"
+GROUP: Final = DELAYS_GROUP
 
 FIRST_WAIT_S: Final = 0.2
 LONGEST_WAIT_S: Final = 5.0

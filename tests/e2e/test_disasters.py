@@ -52,6 +52,14 @@ def check_of(running: Processes, name: str) -> dict[str, Any]:
     return found
 
 
+def lose(running: Processes, admin: AdminClient, gone: list[str]) -> None:
+    """Delete topics, and make them anew as an operator does."""
+    for future in admin.delete_topics(gone).values():
+        future.result(10)
+    until(lambda: not set(gone) & admin.list_topics(timeout=10).topics.keys())
+    assert running.rajada("topics", "ensure").returncode == 0
+
+
 def test_tables_from_an_older_backup_are_brought_up_to_date_before_anybody_decides(
     processes: MakeProcesses, connection: Connection, engine: EngineBeside
 ) -> None:
@@ -116,10 +124,7 @@ def test_jobs_that_nobody_knows_any_more_are_made_anew_for_their_contact(
     stop(running)
     admin = AdminClient({"bootstrap.servers": kafka})
     gone = [f"{prefix}dispatch.jobs", f"{prefix}rajada-dispatch-jobs-changelog"]
-    for future in admin.delete_topics(gone).values():
-        future.result(10)
-    until(lambda: not set(gone) & admin.list_topics(timeout=10).topics.keys())
-    assert running.rajada("topics", "ensure").returncode == 0
+    lose(running, admin, gone)
     assert running.rajada("topics", "check").returncode == 0
     running.start(*ALL)
     told(running, "resume", "--wait")
@@ -161,10 +166,7 @@ def test_windows_and_waits_that_went_with_their_topics_come_back(
     ours = [name for name in admin.list_topics(timeout=10).topics if name.startswith(prefix)]
     source, windows = f"{prefix}ai_agent.dispatch_requested", f"{prefix}rajada-dispatch-contacts-changelog"
     gone = [source, windows, *(name for name in ours if ".delay." in name)]
-    for future in admin.delete_topics(gone).values():
-        future.result(10)
-    until(lambda: not set(gone) & admin.list_topics(timeout=10).topics.keys())
-    assert running.rajada("topics", "ensure").returncode == 0
+    lose(running, admin, gone)
     running.start(*ALL)
     until(lambda: value(connection, "SELECT count(*) FROM event_log WHERE status = 'pending'") == 0)
     until(lambda: value(connection, DONE_JOBS) == len(patients))
@@ -193,10 +195,7 @@ def test_outcomes_that_were_lost_unread_are_told_again_and_nobody_is_answered_tw
 
     admin = AdminClient({"bootstrap.servers": kafka})
     gone = [f"{prefix}dispatch.outcomes", f"{prefix}rajada-dispatch-contacts-changelog"]
-    for future in admin.delete_topics(gone).values():
-        future.result(10)
-    until(lambda: not set(gone) & admin.list_topics(timeout=10).topics.keys())
-    assert running.rajada("topics", "ensure").returncode == 0
+    lose(running, admin, gone)
     running.start(*ALL)
     until(lambda: value(connection, "SELECT count(*) FROM event_log WHERE status = 'pending'") == 0)
     time.sleep(2)

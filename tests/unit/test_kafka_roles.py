@@ -10,16 +10,15 @@ import sinks.outcomes
 import streams.delays.process
 from ops.kafka_roles import (
     DELAYS,
-    DELAYS_GROUP,
     RIGHTS,
     ROLES,
-    SINK_GROUP,
     Entry,
     NoSuchRole,
     commands,
     entries,
     table,
 )
+from schemas.topic_names import DELAYS_GROUP, SINK_GROUP
 from settings import Settings
 from streams.topics import TOPICS
 
