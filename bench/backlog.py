@@ -82,7 +82,7 @@ def measure(
         topics.ensure_topics(at.bootstrap, settings)
         admin = AdminClient({"bootstrap.servers": at.bootstrap})
         outputs = (settings.topic(topics.JOBS), settings.topic(topics.OUTCOMES))
-        _stamp_when_appended(admin, outputs)
+        stamp_when_appended(admin, outputs)
         preload(workload, at.bootstrap, settings)
         with running(name, settings=settings, database_url=database_url, wrap=wrap) as processes:
             process = processes[name]
@@ -103,7 +103,7 @@ def measure(
     )
 
 
-def _stamp_when_appended(admin: AdminClient, names: tuple[str, ...]) -> None:
+def stamp_when_appended(admin: AdminClient, names: tuple[str, ...]) -> None:
     """Let the broker stamp the records, so that the last one's time is when it was there."""
     change = ConfigEntry(
         "message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET

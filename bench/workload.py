@@ -71,6 +71,15 @@ def make(url: str, *, events: int, contacts: int, per_window: int = PER_WINDOW) 
 
     Each contact gets as many conversations as it takes to have `events` in all, `per_window` in each.
     """
+    workload = plan(url, events=events, contacts=contacts, per_window=per_window)
+    with psycopg.connect(url, autocommit=True) as connection:
+        _copy(connection, workload.clinic, workload.events)
+        connection.execute("ANALYZE")
+    return workload
+
+
+def plan(url: str, *, events: int, contacts: int, per_window: int = PER_WINDOW) -> Workload:
+    """The same without messages and events, for `commit` to write."""
     randomly = random.Random(SEED)
     with psycopg.connect(url, autocommit=True) as connection:
         clinic = Clinic.found(connection, debounce_ms=WINDOW_MS)
@@ -78,9 +87,16 @@ def make(url: str, *, events: int, contacts: int, per_window: int = PER_WINDOW) 
         conversations = _more_conversations(connection, clinic, patients, events // per_window)
         start_ms = time.time_ns() // 1_000_000 - (WAVES + 20) * WAVE_MS
         written = tuple(_waves(conversations, per_window, start_ms, randomly))
-        _copy(connection, clinic, written)
         connection.execute("ANALYZE")
     return Workload(clinic, written, per_window)
+
+
+def commit(url: str, workload: Workload, *, per_transaction: int = 1_000) -> None:
+    """Write messages and events of `plan` in the order of the log, so many events a transaction."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for first in range(0, len(workload.events), per_transaction):
+            with connection.transaction():
+                _copy(connection, workload.clinic, workload.events[first : first + per_transaction])
 
 
 def _more_conversations(
@@ -183,6 +199,16 @@ def preload(workload: Workload, bootstrap: str, settings: Settings) -> None:
         }
     )
     topic = settings.topic(topics.SOURCE)
+    for number, (key, value, headers) in enumerate(records_of(workload), 1):
+        producer.produce(topic, value, key, headers=headers)
+        if number % 1_000 == 0:
+            producer.poll(0)
+    if producer.flush(60):
+        raise RuntimeError("Kafka did not take the whole workload within a minute")
+
+
+def records_of(workload: Workload) -> Iterator[tuple[bytes, bytes, list[Header]]]:
+    """Key, value and headers of every event, as the publisher would have sent them."""
     for lsn, one in enumerate(workload.events, 1):
         published: list[Header] = [
             ("cdc_op", b"c"),
@@ -190,8 +216,4 @@ def preload(workload: Workload, bootstrap: str, settings: Settings) -> None:
             ("cdc_source_ts_ms", b"%d" % one.at_ms),
         ]
         key, value, headers = record_of(_line(workload.clinic, one), one.at_ms)
-        producer.produce(topic, value, key, headers=[*published, *headers])
-        if lsn % 1_000 == 0:
-            producer.poll(0)
-    if producer.flush(60):
-        raise RuntimeError("Kafka did not take the whole workload within a minute")
+        yield key, value, [*published, *headers]
