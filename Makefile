@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser check format bench clean
+.PHONY: help setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser check format bench bench-quick chaos chaos-quick clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
@@ -64,8 +64,18 @@ format: setup ## Bring the code into the house's form
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: setup ## Measure the main path beside a plain confluent-kafka loop
-	$(BIN)/python -m bench.main_path
+bench: setup ## Measure everything beside a plain loop and peers, into docs/benchmarks/ (two hours); a part: ARGS=growth
+	$(BIN)/python -m bench $(ARGS)
+
+bench-quick: setup ## The subset of three minutes, and the guard against getting slower
+	$(BIN)/python -m bench --quick
+
+chaos: setup ## Hurt the whole stack at random for ten minutes, then audit it; ARGS="--seed 7 --only 3"
+	$(BIN)/python -m chaos.stack --seconds 600 $(ARGS)
+
+chaos-quick: setup ## Three minutes of it with a fixed seed, three with a random one
+	$(BIN)/python -m chaos.stack --seconds 180 --seed 7
+	$(BIN)/python -m chaos.stack --seconds 180
 
 clean: ## Remove the virtual environment and caches (data in .rajada stays)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build site *.egg-info

@@ -121,6 +121,8 @@ class Found(msgspec.Struct, kw_only=True):
     bars: list[Bar] = []
     notes: list[str] = []
     """What was smaller than asked, left out, or failed while the rest went on; a sentence each."""
+    versions: dict[str, str] = {}
+    """Of servers and peers that took part."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
