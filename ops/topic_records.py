@@ -107,7 +107,7 @@ RECORDS: Final[Mapping[str, Records]] = {
     "Job": Records(
         "One attempt of a job",
         "Made by a closed window or a group link; again for each further attempt.",
-        {**_TRACE, **_WAITS, **_UNKNOWN},
+        {"cdc_source_ts_ms": "commit time of the job's first event, Unix ms", **_TRACE, **_WAITS, **_UNKNOWN},
         avro="Job",
     ),
     "Command": Records(

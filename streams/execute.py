@@ -16,8 +16,9 @@ import structlog
 from schemas.records import Job
 from streams.agenda import Clocks
 from streams.calls import Calls
+from streams.events import read_marks
 from streams.executor_ports import Fence, SessionStatus
-from streams.heads import State
+from streams.heads import Head, State
 from streams.job_book import JobBook, head_of
 from streams.job_counting import JobTally
 from streams.job_endings import Rules
@@ -134,6 +135,7 @@ class Executor:
         while self._calls.answers:
             one = self._calls.answers.popleft()
             jobs = self._book.jobs(one.key, one.partition)
+            committed_ms = _committed_ms(jobs.heads.get(one.job_id))
             if one.answer is None:
                 changed = hand_back(jobs, one.key, one.job_id, self._rules, now_ms)
             else:
@@ -141,7 +143,7 @@ class Executor:
             self._book.lanes.ended(one.key)
             if changed:
                 head = jobs.heads[one.job_id]
-                self.tally.hear(one.job_id, head, now_ms)
+                self.tally.hear(head, committed_ms, now_ms)
                 self._book.changed(one.key, one.partition, jobs)
             else:
                 self._book.offer(one.key, one.partition, jobs)
@@ -199,3 +201,8 @@ class Executor:
             return
         headers = list(head.origin.headers) if head.origin is not None else []
         self._calls.begin(turn.key, turn.partition, job, headers)
+
+
+def _committed_ms(head: Head | None) -> int | None:
+    """When the first event of a job that runs was committed, Unix ms: its head forgets that with its end."""
+    return read_marks(head.origin.headers).commit_ms if head is not None and head.origin is not None else None

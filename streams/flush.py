@@ -27,6 +27,7 @@ from streams.closing import retry_outcome, sent_of
 from streams.contact import Window, WindowName
 from streams.counting import Tally
 from streams.decide import Decision, Enqueue, Fail, LookAgain, WaitForMedia
+from streams.events import COMMIT_TIME
 from streams.freezing import apply_decision
 from streams.just_made import JustMade
 from streams.ports import Contacts, Decider, Item, Outbox, Source, Undertaker
@@ -260,7 +261,10 @@ class Flusher:
             if sent.job is not None:
                 job = encode_job(sent.job)
                 self._just_made.note(job, sent.job)
-                jobs.append((one.key, job, one.partition, traces().stamp(sent.job.id)))
+                # whoever runs it tells how fresh the answer is
+                committed = (COMMIT_TIME, b"%d" % one.window.events[0].time_ms)
+                headers = [committed, *(traces().stamp(sent.job.id) or ())]
+                jobs.append((one.key, job, one.partition, headers))
             outcomes += [(one.key, encode_outcome(told, job), one.partition, None) for told in sent.outcomes]
             if sent.dead:
                 letters += await self._undertaker.letters(one.key, one.partition, one.window)

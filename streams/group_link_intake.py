@@ -21,6 +21,7 @@ from streams.burial import bury
 from streams.closing import invalid_payload_outcome
 from streams.due import delayed_record
 from streams.events import (
+    COMMIT_TIME,
     NO_ROOM,
     REKEYED,
     STILL_WRONG,
@@ -121,10 +122,11 @@ class GroupLinkIntake:
         self, record: Record, event: GroupLinkEvent, partition: int, now_ms: int, sends: _Sends
     ) -> None:
         self.counts.enqueued += 1
+        committed_ms = read_marks(record.headers).commit_ms or record.timestamp
         topic, (key, value, _, headers) = delayed_record(
             event.key,
             encode_job(event.job),
-            traces().stamp(event.job.id) or [],
+            [(COMMIT_TIME, b"%d" % committed_ms), *(traces().stamp(event.job.id) or ())],
             due_ms=event.job.run_after_ms,
             now_ms=now_ms,
             original_timestamp_ms=record.timestamp,
@@ -132,7 +134,7 @@ class GroupLinkIntake:
         sends.add(topic, (key, value, partition, headers))
         if traces().on:
             traces().came(event.event_id, record.headers)
-            member = Member(event.event_id, record.offset, read_marks(record.headers).commit_ms or now_ms)
+            member = Member(event.event_id, record.offset, committed_ms)
             traces().made(event.job.id, event.job.kind, [member], now_ms)
         sends.add(OUTCOMES, (event.key, encode_outcome(enqueued(event, now_ms)), partition, None))
 

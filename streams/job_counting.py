@@ -8,11 +8,9 @@ from typing import Final
 
 from schemas.kinds import GROUP_LINK, INBOUND_TURN
 from streams.heads import EVERYBODY, Head, State
-from telemetry.distribution import SLOW, Distribution, Family
+from telemetry.distribution import SLOW, Family
 
 KINDS: Final = (INBOUND_TURN, GROUP_LINK)
-COMMITS_KEPT: Final = 100_000
-"""So many jobs whose first event's commit is remembered, for the time until they are done."""
 PAUSED_TOLD: Final = 10
 """So many paused organizations are told by their ids, the rest by their number."""
 
@@ -51,18 +49,10 @@ class JobTally:
     cycles: int = 0
     busy_ms: int = 0
     """Sum of the attempts' durations."""
-    to_done: Distribution = field(default_factory=lambda: Distribution(SLOW))
-    """Seconds from the commit of a window's first event until its job is done."""
+    to_done: Family = field(default_factory=lambda: Family(SLOW))
+    """By kind: seconds from the commit of a job's first event until the job is done."""
     lane_wait: Family = field(default_factory=lambda: Family(SLOW))
     """By kind: seconds from when a job may run until its attempt begins."""
-    commits: dict[str, int] = field(default_factory=dict)
-    """Job → commit of its window's first event, ms: of windows that this process closed, a bounded number."""
-
-    def made(self, job_id: str, commit_ms: int) -> None:
-        """A window of this process became a job; its first event was committed then (ms)."""
-        if len(self.commits) >= COMMITS_KEPT:
-            del self.commits[next(iter(self.commits))]
-        self.commits[job_id] = commit_ms
 
     def begin(self, head: Head, now_ms: int) -> None:
         """An attempt begins."""
@@ -70,15 +60,14 @@ class JobTally:
         came_ms = head.origin.timestamp if head.origin is not None else 0
         self.lane_wait.observe((now_ms - max(head.run_after_ms, came_ms)) / 1000, kind_label(head.kind))
 
-    def hear(self, job_id: str, head: Head, now_ms: int) -> None:
-        """An attempt has ended, and the head is where that led it."""
+    def hear(self, head: Head, committed_ms: int | None, now_ms: int) -> None:
+        """An attempt has ended, and the head is where that led it; `committed_ms`: its job's first event."""
         self.busy_ms += now_ms - head.started_ms
-        commit_ms = self.commits.pop(job_id, None) if head.state.ended else None
         match head.state:
             case State.DONE:
                 self.done += 1
-                if commit_ms is not None:
-                    self.to_done.observe((now_ms - commit_ms) / 1000)
+                if committed_ms is not None:
+                    self.to_done.observe(max(now_ms - committed_ms, 0) / 1000, kind_label(head.kind))
             case State.DELAYED:
                 self.delayed += 1
             case State.FAILED:

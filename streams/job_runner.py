@@ -114,7 +114,6 @@ class JobRunner:
 
     def made(self, job_id: str, window: Window, durable_ms: int) -> None:
         """A window became a job, which was durable then (ms)."""
-        self.executor.tally.made(job_id, window.events[0].time_ms)
         if traces().on:
             members = [Member(one.event_id, one.offset, one.time_ms) for one in window.events]
             traces().made(job_id, INBOUND_TURN, members, durable_ms)

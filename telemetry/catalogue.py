@@ -117,8 +117,9 @@ COMMIT_TO_JOB = _histogram(
 )
 COMMIT_TO_DONE = _histogram(
     "commit_to_done_seconds",
-    "From the commit of a window's first event until its job is done; of windows that this process closed.",
+    "From the commit of a job's first event until the job is done; all waits are in it.",
     "worker",
+    "kind",
 )
 WINDOW_LATENESS = _histogram(
     "window_lateness_seconds", "From a window's deadline until its decision begins.", "worker"

@@ -196,6 +196,30 @@ class OtlpTraces(Traces):
             span.add_event("message", {"rajada.event_id": one.event_id}, _ns(one.committed_ms))
         span.end(_ns(max(durable_ms, began_ms)))
 
+    @_quietly
+    def waited(
+        self,
+        job_id: Callable[[], str | None],
+        headers: Sequence[Header],
+        topic: str,
+        since_ms: int,
+        until_ms: int,
+    ) -> None:
+        """See `Traces`."""
+        job, parent = job_id(), parent_in(headers)
+        if parent is None and job is None:
+            return
+        known = parent or own_traceparent(job or "", sampled=self._is_sampled(job or ""))
+        attributes = {"messaging.destination.name": topic, **({"rajada.job_id": job} if job else {})}
+        span = self._tracer.start_span(
+            "delay",
+            context=_under(known),
+            kind=SpanKind.CONSUMER,
+            attributes=attributes,
+            start_time=_ns(since_ms),
+        )
+        span.end(_ns(max(until_ms, since_ms)))
+
     @contextmanager
     def attempt(
         self, job_id: str, kind: str, number: int, organization_id: str, headers: Sequence[Header]
@@ -217,9 +241,8 @@ class OtlpTraces(Traces):
             "rajada.attempt": number,
             "rajada.organization_id": organization_id,
         }
-        context = trace.set_span_in_context(NonRecordingSpan(_context_of(known)), Context())
         return self._tracer.start_span(
-            f"attempt {kind}", context=context, kind=SpanKind.CONSUMER, attributes=attributes
+            f"attempt {kind}", context=_under(known), kind=SpanKind.CONSUMER, attributes=attributes
         )
 
     @contextmanager
@@ -263,6 +286,10 @@ class OtlpTraces(Traces):
 
 def _ns(ms: int) -> int:
     return ms * 1_000_000
+
+
+def _under(traceparent: str) -> Context:
+    return trace.set_span_in_context(NonRecordingSpan(_context_of(traceparent)), Context())
 
 
 def _context_of(traceparent: str) -> SpanContext:

@@ -7,7 +7,7 @@ that can't be made must not change the way of a message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -64,6 +64,19 @@ class Traces:
 
     def made(self, job_id: str, kind: str, members: Sequence[Member], durable_ms: int) -> None:
         """These messages became a job, which was durable then (Unix ms)."""
+
+    def waited(
+        self,
+        job_id: Callable[[], str | None],
+        headers: Sequence[Header],
+        topic: str,
+        since_ms: int,
+        until_ms: int,
+    ) -> None:
+        """A record with these headers lay in a delay topic from then to then (Unix ms).
+
+        `job_id`: of the job that it is, None if it is none; only called when somebody listens.
+        """
 
     @contextmanager
     def attempt(

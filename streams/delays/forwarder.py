@@ -18,7 +18,9 @@ from streams.delays.lateness import Tally
 from streams.delays.plan import Trouble, sends_of
 from streams.delays.queues import Held, Mark, Queues
 from streams.delays.records import End, Place, Record, Send
+from streams.delays.told import tell_wait
 from streams.due import DELAY_TOPICS
+from telemetry.tracing import traces
 
 BATCH_RECORDS: Final = 1_000
 BATCH_BYTES: Final = 8 * 1024 * 1024
@@ -185,6 +187,8 @@ class Forwarder:
             if held.mark in dead:
                 continue
             self._tally.forwarded += 1
+            if traces().on:
+                tell_wait(held.record, int(now_ms))
             if send.topic not in DELAY_TOPICS and held.due_ms is not None:
                 self._tally.due += 1
                 self._tally.lateness.add(now_ms - held.due_ms, at_s)

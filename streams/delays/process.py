@@ -26,7 +26,7 @@ from streams.delays.readings import delays_source
 from streams.delays.records import Place, Send
 from streams.due import DELAY_TOPICS
 from streams.topics import TopicsUnusable, ensure_topics
-from telemetry import pulse
+from telemetry import pulse, tracing
 from telemetry.serving import serve
 
 log = structlog.get_logger(__name__)
@@ -77,6 +77,7 @@ class _Process:
 
     def run(self) -> None:
         """Until stopped."""
+        tracing.begin(self._settings, NAME)
         serve(self._settings, NAME, delays_source(self._tally, lambda: self._queues))
         clock = KafkaClock(self._bootstrap, self._settings.topic(CLOCK))
         try:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,9 @@ from typer.main import get_command
 
 from ops.cli import app
 from telemetry.catalogue import CATALOGUE, PROCESSES
+from telemetry.distribution import Read
+from telemetry.exhibit import Exhibit
+from telemetry.readings import Reading, Summary
 
 ROOT = Path(__file__).parents[3]
 PROMETHEUS = ROOT / "deploy/prometheus"
@@ -100,6 +106,46 @@ def test_prometheus_scrapes_every_process() -> None:
     (job,) = local["scrape_configs"]
     assert job["static_configs"][0]["targets"] == [f"127.0.0.1:{9400 + n}" for n in range(len(PROCESSES))]
     assert all(one["rule_files"] == ["alerts.yml"] for one in (compose, local))
+
+
+@pytest.fixture
+def promtool() -> Callable[..., str]:
+    """Prometheus' own check; returns what it says, and fails when it finds a fault."""
+    path = shutil.which("promtool", path=f"{ROOT}/.tools/bin:{os.environ['PATH']}")
+    if path is None:
+        pytest.skip("no promtool here: `.ci/tools` brings Debian's, else it comes with Prometheus")
+
+    def run(*arguments: str, given: str | None = None) -> str:
+        done = subprocess.run(
+            [path, *arguments], input=given, capture_output=True, text=True, timeout=30, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_prometheus_itself_finds_no_fault_in_alerts_and_configurations(promtool: Callable[..., str]) -> None:
+    assert f"{len(RULES)} rules found" in promtool("check", "rules", str(PROMETHEUS / "alerts.yml"))
+    assert "SUCCESS" in promtool("check", "config", str(PROMETHEUS / "local.yml"))
+    promtool(
+        "check", "config", "--syntax-only", str(PROMETHEUS / "prometheus.yml")
+    )  # compose mounts the rules
+
+
+def test_prometheus_itself_finds_no_fault_in_names_types_and_texts(promtool: Callable[..., str]) -> None:
+    """Its linter knows the rules for names, base units and `_total`."""
+
+    def read() -> Iterator[Reading]:
+        values = {"histogram": Read((1.0,), (1, 0), 0.5), "summary": Summary(1, 0.5)}
+        for metric in CATALOGUE:
+            yield Reading(metric, values.get(metric.kind, 1.0), ("x",) * len(metric.labels))
+
+    exhibit = Exhibit()
+    exhibit.show(read)
+    shown = exhibit.render().decode()
+    assert all(metric.name in shown for metric in CATALOGUE)
+    promtool("check", "metrics", given=shown)
 
 
 def test_a_page_names_only_commands_and_options_that_there_are() -> None:

@@ -13,7 +13,7 @@ from streams.counting import Counts, Tally
 from streams.decider import DatabaseDecider
 from streams.group_link_intake import GroupLinkCounts
 from streams.handlers.answers import Answer, Done, Retry
-from streams.job_counting import COMMITS_KEPT, JobTally, kind_label
+from streams.job_counting import JobTally, kind_label
 from streams.skew import ClockSkew
 from streams.transport import Consumer
 from streams.transport.alarms import Alarms
@@ -81,25 +81,19 @@ def test_kinds_that_somebody_invents_are_one_label() -> None:
     assert {kind_label(kind) for kind in ("fax", "", "inbound_turn", "x" * 99)} == {"other", "inbound_turn"}
 
 
-def test_commits_are_remembered_for_so_many_jobs_and_no_more() -> None:
-    tally = JobTally()
-    for number in range(COMMITS_KEPT + 10):
-        tally.made(f"job-{number}", number)
-    assert len(tally.commits) == COMMITS_KEPT and "job-9" not in tally.commits
-
-
 def test_freshness_and_waits_are_seen_where_they_happen() -> None:
     async def story() -> None:
         answers: list[Answer] = [Retry("http_500: x"), Done()]
         world = World(engine=lambda job, attempt: answers.pop(0))
         worker = await worker_in(world)
         job = job_of(1)
-        worker.executor.tally.made(job.id, START_MS - 8_000)
-        world.give(job)
+        committed = [("cdc_source_ts_ms", b"%d" % (START_MS - 8_000))]
+        world.append("dispatch.jobs", key_of(), encode_job(job), committed)
         await worker.live(START_MS + 120_000)
         tally = worker.executor.tally
-        assert tally.done == 1 and tally.to_done.count == 1 and not tally.commits
-        assert tally.to_done.read().total >= 8
+        ((kind, freshness),) = tally.to_done.read().items()
+        assert tally.done == 1 and kind == ("inbound_turn",) and sum(freshness.counts) == 1
+        assert freshness.total >= 8, "whoever closed the window: the record says when it began"
         ((kind, waits),) = tally.lane_wait.read().items()
         assert kind == ("inbound_turn",) and sum(waits.counts) == 2 == tally.started
         assert waits.total < 10, "the time in the delay topics is none of it"

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from schemas.codec import encode_job
 from schemas.records import Job
 from settings import Settings
 from streams.calls import Calls
+from streams.delays.records import Record
+from streams.delays.told import tell_wait
 from streams.handlers.answers import Answer, Done, Retry
 from telemetry import tracing
 from telemetry.otlp import OtlpTraces
@@ -113,6 +116,27 @@ def test_a_job_that_came_with_a_trace_goes_on_in_it(otlp: Receiver) -> None:
     assert otlp.of(own_ids(JOB)[0])[0].links == (tuple(GOOD.split("-")[1:3]),)
 
 
+def delayed(value: bytes, *headers: tuple[str, bytes | None]) -> Record:
+    return Record("p-dispatch.delay.1m", 0, 7, 2_000, b"k", value, headers)
+
+
+def test_a_wait_in_a_delay_topic_is_a_span_of_its_job(otlp: Receiver) -> None:
+    tracing.begin(Settings(tracing=True), "delays")
+    tell_wait(delayed(encode_job(job())), 62_000)
+    tell_wait(delayed(encode_job(job()), ("traceparent", GOOD.encode())), 62_000)
+    tell_wait(delayed(b"no job"), 62_000)
+    tell_wait(delayed(b"no job", ("traceparent", GOOD.encode())), 1_000)
+    tracing.end()
+    trace, root = own_ids(JOB)
+    (own,) = otlp.of(trace)
+    assert (own.name, own.service, own.parent) == ("delay", "rajada-delays", root)
+    assert (own.start_ns, own.end_ns) == (2_000_000_000, 62_000_000_000)
+    assert own.attributes == {"rajada.job_id": JOB, "messaging.destination.name": "p-dispatch.delay.1m"}
+    given = otlp.of(GOOD.split("-")[1])
+    assert [one.parent for one in given] == [GOOD.split("-")[2]] * 2 and len(otlp.spans) == 3
+    assert all(one.end_ns >= one.start_ns for one in given)
+
+
 @pytest.mark.parametrize("header", BROKEN)
 def test_a_broken_header_is_none(otlp: Receiver, header: str) -> None:
     tracing.begin(Settings(tracing=True), "worker")
@@ -141,6 +165,7 @@ def test_a_defect_of_tracing_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     traces.published(EVENT, "t", 0)
     traces.came(EVENT, [("traceparent", GOOD.encode())])
     traces.made(JOB, "k", [Member(EVENT, 0, 0)], 0)
+    tell_wait(delayed(encode_job(job())), 0)
 
 
 def test_what_is_not_sampled_is_not_sampled_anywhere(otlp: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:

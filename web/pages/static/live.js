@@ -68,7 +68,7 @@
     put();
     for (const one of document.querySelectorAll("[data-until]")) {
       const left = Number(one.dataset.until) - Date.now();
-      const text = left <= 0 ? "due" : span(left);
+      const text = left <= 0 ? "due" : (one.dataset.before ?? "") + span(left);
       if (one.textContent !== text) one.textContent = text;
     }
   }, 200);
