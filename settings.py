@@ -8,10 +8,9 @@ everything else has the prefix `RAJADA_`.
 from __future__ import annotations
 
 import math
-import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -25,6 +24,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+import setting_values
 
 
 class RajadaError(Exception):
@@ -68,50 +69,6 @@ def _ttl_days(value: object) -> float:
     return days if days > 0 and math.isfinite(days) else DEFAULT_ALLOWLIST_TTL_DAYS
 
 
-def _web_address(value: object) -> object:
-    """An http(s) URL without a login in it; blank means unset. ValueError tells what is wrong with it."""
-    if not isinstance(value, str):
-        return value
-    url = value.strip()
-    if not url:
-        return None
-    try:
-        parts, port = urlsplit(url), urlsplit(url).port
-    except ValueError:  # its text would show a piece of the URL, perhaps of a password
-        parts, port = urlsplit(""), 0
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError("it must be like http://engine:8080/turns") from None
-    if parts.username or parts.password:
-        raise ValueError("it must not hold a login: give the secret as a token")
-    if parts.fragment or not url.isascii() or any(letter <= " " for letter in url):
-        raise ValueError("it holds characters that a URL must write as %XX, or a part after #")
-    return url
-
-
-def _token(value: object) -> object:
-    """A secret as it may stand in a header; blank means unset."""
-    if not isinstance(value, str):
-        return value
-    token = value.strip()
-    if not token.isascii() or any(letter <= " " or letter == "\x7f" for letter in token):
-        raise ValueError("it holds blanks or characters that no header may have")
-    return token or None
-
-
-def _secret_keys(value: object) -> object:
-    """Keys of `rajada whatsapp key`, with commas between them; blank means unset."""
-    if not isinstance(value, str):
-        return value
-    keys = [key.strip() for key in value.split(",") if key.strip()]
-    if not all(_SECRET_KEY.fullmatch(key) for key in keys):
-        raise ValueError("it must hold keys as `rajada whatsapp key` makes them, with commas between them")
-    return ",".join(keys) or None
-
-
-_SECRET_KEY: Final = re.compile(r"[A-Za-z0-9_-]{43}=")
-"""32 bytes in base64, the characters of URLs."""
-
-
 class Settings(BaseSettings):
     """The settings of one process; all of them have a default that suits the embedded stack."""
 
@@ -142,7 +99,7 @@ class Settings(BaseSettings):
     """PEM file with the key of our certificate, without a password."""
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     """A given Postgres 15+ (libpq URL); unset = the embedded one of `rajada up`."""
-    schema_registry_url: Annotated[str | None, BeforeValidator(_web_address)] = Field(
+    schema_registry_url: Annotated[str | None, BeforeValidator(setting_values.web_address)] = Field(
         default=None, validation_alias="SCHEMA_REGISTRY_URL"
     )
     """A schema registry that speaks Confluent's API: records are then in its wire format (docs/schemas.md);
@@ -182,7 +139,7 @@ class Settings(BaseSettings):
     """Name of the publication."""
     publisher: Literal["relay", "debezium"] = "relay"
     """Who publishes the event log under `rajada up`: our relay, or Debezium on Connect (docs/cdc.md)."""
-    connect_url: Annotated[str | None, BeforeValidator(_web_address)] = None
+    connect_url: Annotated[str | None, BeforeValidator(setting_values.web_address)] = None
     """Where Kafka Connect's REST interface is; unset = that of `rajada up`, else http://localhost:8083."""
     connect_database_url: SecretStr | None = None
     """The database as Debezium logs in to it (libpq URL); unset = as we do. Its password stays with
@@ -265,7 +222,7 @@ class Settings(BaseSettings):
     """Days for which the rows of failed group links are kept; 0 = for ever."""
 
     # -- WhatsApp Cloud API (docs/group-links.md)
-    whatsapp_url: Annotated[str, BeforeValidator(_web_address)] = Field(
+    whatsapp_url: Annotated[str, BeforeValidator(setting_values.web_address)] = Field(
         default="https://graph.facebook.com", validation_alias="WHATSAPP_API_URL"
     )
     """Where the WhatsApp Cloud API is."""
@@ -277,11 +234,11 @@ class Settings(BaseSettings):
         default=None, pattern=r"^[0-9]{1,32}$", validation_alias="WHATSAPP_PHONE_NUMBER_ID"
     )
     """Whose number sends for organizations that have none of their own; unset = theirs are held."""
-    whatsapp_access_token: Annotated[SecretStr | None, BeforeValidator(_token)] = Field(
+    whatsapp_access_token: Annotated[SecretStr | None, BeforeValidator(setting_values.token)] = Field(
         default=None, validation_alias="WHATSAPP_ACCESS_TOKEN"
     )
     """The access token of the number in WHATSAPP_PHONE_NUMBER_ID."""
-    secret_keys: Annotated[SecretStr | None, BeforeValidator(_secret_keys)] = None
+    secret_keys: Annotated[SecretStr | None, BeforeValidator(setting_values.secret_keys)] = None
     """Keys that seal the access tokens of organizations: the first one seals, all of them open."""
     whatsapp_rate_per_s: float = Field(default=80.0, gt=0)
     """Messages a second of one WhatsApp number, all workers together."""
@@ -320,11 +277,11 @@ class Settings(BaseSettings):
     """So many dead letters that nobody has dealt with are an alarm."""
 
     # -- the agent engine that answers (docs/agent-engine.md)
-    agent_engine_url: Annotated[str | None, BeforeValidator(_web_address)] = Field(
+    agent_engine_url: Annotated[str | None, BeforeValidator(setting_values.web_address)] = Field(
         default=None, validation_alias="AGENT_ENGINE_URL"
     )
     """Where `inbound_turn` jobs are POSTed to; unset = they are held."""
-    agent_engine_token: Annotated[SecretStr | None, BeforeValidator(_token)] = Field(
+    agent_engine_token: Annotated[SecretStr | None, BeforeValidator(setting_values.token)] = Field(
         default=None, validation_alias="AGENT_ENGINE_TOKEN"
     )
     """Sent to the agent engine as a bearer token; unset = none is sent."""
@@ -359,12 +316,12 @@ class Settings(BaseSettings):
     """Stuck instances that are leased at a time."""
     reconcile_lease_s: float = Field(default=60.0, ge=1)
     """Seconds after which what a dead reconciler has leased comes free."""
-    whatsapp_probe_url: Annotated[str | None, BeforeValidator(_web_address)] = Field(
+    whatsapp_probe_url: Annotated[str | None, BeforeValidator(setting_values.web_address)] = Field(
         default=None, validation_alias="WHATSAPP_PROBE_URL"
     )
     """Where the provider is asked whether an instance is well, with `{id}` or `{provider_ref}` in it; unset =
     it is not asked."""
-    whatsapp_probe_token: Annotated[SecretStr | None, BeforeValidator(_token)] = Field(
+    whatsapp_probe_token: Annotated[SecretStr | None, BeforeValidator(setting_values.token)] = Field(
         default=None, validation_alias="WHATSAPP_PROBE_TOKEN"
     )
     """Sent to the provider as a bearer token when it is asked; unset = none is sent."""
@@ -381,6 +338,14 @@ class Settings(BaseSettings):
     )
     """Without an answer of the provider: `age`: its age alone decides; `leave`: the instance is left for
     a later run."""
+
+    # -- where our calls may go (docs/security.md)
+    outgoing_hosts: Annotated[str | None, BeforeValidator(setting_values.hosts)] = None
+    """Hosts that engine, WhatsApp API and provider may be on, with commas between them; `*.example.com` means
+    all below a domain; unset = whichever their settings name."""
+    outgoing_networks: Annotated[str | None, BeforeValidator(setting_values.networks)] = None
+    """Networks that are called though they are not public, such as `10.0.0.0/8`, or `private` for the usual
+    ones, with commas between them; unset = only addresses that a URL spells out, and localhost."""
 
     # -- processes
     standby_replicas: int = Field(default=1, ge=0)
@@ -410,6 +375,17 @@ class Settings(BaseSettings):
         replicas = told.data.get("replication_factor", 1)
         if value is not None and value > replicas:
             raise ValueError(f"above RAJADA_REPLICATION_FACTOR ({replicas}): nothing could ever be written")
+        return value
+
+    @field_validator("outgoing_hosts")
+    @classmethod
+    def _named_hosts_are_allowed(cls, value: str | None, told: ValidationInfo) -> str | None:
+        """Who names an engine and forbids it learns so at the start, not from held jobs."""
+        for field in ("agent_engine_url", "whatsapp_probe_url", "whatsapp_url"):
+            url = told.data.get(field)
+            host = urlsplit(url).hostname if url and url != cls.model_fields[field].default else None
+            if value and host and not setting_values.host_fits(host, value):
+                raise ValueError(f"it lacks {host}, which {variable_of(field)} names")
         return value
 
     @property

@@ -57,6 +57,17 @@ JOB_REASONS: Final[Mapping[str, Reason]] = {
     "name_unknown": Reason(
         "the server's name is unknown", "Its name could not be resolved.", "Correct the address, or the DNS."
     ),
+    "host_refused": Reason(
+        "a host that may not be called",
+        "RAJADA_OUTGOING_HOSTS does not name it: nothing was sent, and the job is held.",
+        "Add the host there, or correct the address; jobs go on when the worker is started anew.",
+    ),
+    "address_refused": Reason(
+        "an address that may not be called",
+        "The server's name leads into a network that is not public: nothing was sent, and the job is held.",
+        "Is it right? Name the network in RAJADA_OUTGOING_NETWORKS and start the worker anew. "
+        "If not, look at who changes that name in the DNS.",
+    ),
     "certificate": Reason(
         "the server's certificate is not trusted",
         "It is of an unknown authority, of another name, or out of date.",

@@ -33,6 +33,7 @@ from streams.handlers.answers import Handler
 from streams.handlers.group_link_template import GroupLinkTemplate
 from streams.handlers.http import HttpClient
 from streams.handlers.inbound_turn import InboundTurn
+from streams.handlers.outgoing import Outgoing
 from streams.handlers.whatsapp import WhatsApp
 from streams.health import Health, conditions
 from streams.job_runner import JobRunner
@@ -176,7 +177,7 @@ class Worker:
         self._sweep = SweepRounds(settings.database(), bootstrap, settings)
         looks = conditions(decider.skew, self._sweep, settings.language)
         self._health = Health(looks, outbox, self._clocks.wall_ms, new_holder())
-        self._http = HttpClient(settings.ca_file)
+        self._http = HttpClient(settings.ca_file, Outgoing.of(settings))
         turns = InboundTurn(self._http, settings)
         whatsapp = WhatsApp(self._http, settings, share=lambda: self._jobs.share)
         links = GroupLinkTemplate(whatsapp, Numbers(self._pool, settings))

@@ -21,6 +21,7 @@ from streams.group_link_intake import GroupLinkIntake
 from streams.handlers.answers import Handler
 from streams.handlers.group_link_template import NO_CREDENTIALS
 from streams.handlers.inbound_turn import NO_ENGINE
+from streams.handlers.outgoing import REFUSED
 from streams.heads import EVERYBODY, ContactJobs, decode_jobs, encode_jobs
 from streams.job_book import JobBook
 from streams.job_counting import told
@@ -173,6 +174,7 @@ def _there(settings: Settings) -> Iterator[str]:
         yield NO_ENGINE
     if default_number(settings) is not None:
         yield NO_CREDENTIALS
+    yield from REFUSED  # the calls will show it
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -11,6 +11,7 @@ from db.pool import AsyncPool, async_pool, is_away
 from db.queries import load
 from settings import Settings
 from streams.handlers.http import HttpClient
+from streams.handlers.outgoing import Outgoing
 from streams.handlers.whatsapp import WhatsApp
 from streams.whatsapp_numbers import Numbers
 from web.callers import Callers, Rates
@@ -42,7 +43,7 @@ class Parts:
             max_size=settings.web_connections,
             statement_timeout_ms=10_000,
         )
-        self._http = HttpClient(settings.ca_file)
+        self._http = HttpClient(settings.ca_file, Outgoing.of(settings))
         self.whatsapp = WhatsApp(self._http, settings)
         self.numbers = Numbers(self.pool, settings)
         self.callers = Callers(self.pool)

@@ -11,6 +11,8 @@ from ops.endpoints import stand_in_of
 from settings import Settings
 from streams.handlers.http import Limits, trusted
 from streams.handlers.http_faults import no_reply
+from streams.handlers.names import resolved
+from streams.handlers.outgoing import Outgoing, Refused
 
 LOOK_S: Final = 5.0
 _LIMITS: Final = Limits(LOOK_S, LOOK_S, LOOK_S)
@@ -31,6 +33,9 @@ def agent_engine(settings: Settings) -> Verdict:
             "AGENT_ENGINE_URL is not set: turns are held",
             "set it and start the worker anew; `rajada engine` is a stand-in to try things out",
         )
+    refused = refused_call(settings, url)
+    if refused:
+        return fail(refused, "turns are held until the setting allows it and the worker is started anew")
     token = settings.agent_engine_token
     headers = {"Authorization": f"Bearer {token.get_secret_value()}"} if token is not None else {}
     try:
@@ -44,6 +49,19 @@ def agent_engine(settings: Settings) -> Verdict:
             f"no answer: {no_reply(error, _LIMITS, sent=True).reason}",
             "start it, or correct AGENT_ENGINE_URL: a turn is tried five times, then it is dead",
         )
+
+
+def refused_call(settings: Settings, url: str) -> str:
+    """Why a worker here would not call this URL (docs/security.md); empty: it would."""
+    host, outgoing = httpx.URL(url).host, Outgoing.of(settings)
+    addresses = resolved(host)
+    try:
+        outgoing.check_host(host)
+        for address in () if isinstance(addresses, str) else addresses:
+            outgoing.check_address(host, address)
+    except Refused as error:
+        return str(error)
+    return ""
 
 
 def engine_verdict(status: int) -> Verdict:

@@ -2,7 +2,8 @@
 
 Rules: spec/jobs.md, "Lanes". No call is longer than its total time, no answer larger than what is kept of it,
 no request goes to another place than the one that the settings name: neither a redirect nor a proxy of the
-environment can send it there. Whatever goes wrong comes back as a `NoReply` that says what.
+environment nor a DNS that lies can send it there (`streams.handlers.outgoing`). Whatever goes wrong comes
+back as a `NoReply` that says what.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from typing import Any, Final, cast
 import httpx
 
 from settings import WrongSetting
+from streams.handlers.guarded import GuardedTransport
 from streams.handlers.http_faults import no_reply
 from streams.handlers.names import Names
+from streams.handlers.outgoing import Outgoing
 from streams.handlers.replies import NoReply, Reply
 from telemetry.tracing import traces
 
@@ -57,15 +60,17 @@ class HttpClient:
 
     Args:
         ca_file: certificate authorities that are trusted besides the system's and Mozilla's (PEM).
+        outgoing: where calls may go; by default to public addresses, and to those that a URL spells out.
 
     Raises:
         WrongSetting: `ca_file` holds no certificates.
     """
 
-    def __init__(self, ca_file: Path | None = None) -> None:
+    def __init__(self, ca_file: Path | None = None, outgoing: Outgoing | None = None) -> None:
         self._trust = trusted(ca_file)
         self._pools: list[_Pool] = []
         self._names = Names()
+        self._outgoing = outgoing or Outgoing()
 
     async def post(
         self, url: str, content: bytes, headers: Mapping[str, str], limits: Limits, *, repeatable: bool
@@ -103,6 +108,7 @@ class HttpClient:
                     headers={**_HEADERS, **headers},
                     extensions={"timeout": limits.as_dict(), "trace": path},
                 )
+                self._outgoing.check_host(request.url.host)
                 unknown = await self._names.unknown(request.url.host, limits.connect_s)
                 if unknown is not None:
                     return NoReply(f"name_unknown: {unknown}", may_have_arrived=False)
@@ -122,7 +128,7 @@ class HttpClient:
         for pool in self._pools:
             if pool.calls < CALLS_A_POOL:
                 return pool
-        pool = _Pool(self._trust)
+        pool = _Pool(self._trust, self._outgoing, self._names)
         self._pools.append(pool)
         return pool
 
@@ -138,17 +144,19 @@ class _Pool:
 
     __slots__ = ("calls", "transport")
 
-    def __init__(self, trust: ssl.SSLContext) -> None:
-        # the transport alone: a client above it would keep cookies of one turn for the next
-        self.transport = httpx.AsyncHTTPTransport(
-            verify=trust,
-            trust_env=False,  # no proxy: jobs carry ids of people to the one place that was named
-            limits=httpx.Limits(
+    def __init__(self, trust: ssl.SSLContext, outgoing: Outgoing, names: Names) -> None:
+        # the transport alone: a client above it would keep cookies of one turn for the next; and no proxy:
+        # jobs carry ids of people to the one place that was named
+        self.transport = GuardedTransport(
+            trust,
+            httpx.Limits(
                 # how many calls run at once is the executor's business
                 max_connections=None,
                 max_keepalive_connections=None,
                 keepalive_expiry=IDLE_S,
             ),
+            outgoing,
+            names,
         )
         self.calls = 0
         """Under way."""

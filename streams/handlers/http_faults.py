@@ -9,6 +9,7 @@ from typing import Protocol
 
 import httpx
 
+from streams.handlers.outgoing import Refused
 from streams.handlers.replies import NoReply
 
 
@@ -32,10 +33,12 @@ def no_reply(error: Exception, times: Times, *, sent: bool) -> NoReply:
     """What an exception of a call means.
 
     Args:
-        error: what the call raised: an error of httpx, or TimeoutError for its total time.
+        error: what the call raised: an error of httpx, Refused, or TimeoutError for its total time.
         times: the limits that it had.
         sent: whether some of the request may have left.
     """
+    if isinstance(error, Refused):
+        return NoReply(str(error), False)
     if isinstance(error, TimeoutError):
         return NoReply(f"timeout: no whole answer within {times.total_s:g} s", sent)
     if isinstance(error, httpx.ConnectTimeout):

@@ -1,9 +1,9 @@
-"""Whether the names of servers can be resolved, asked in threads of its own.
+"""What the names of servers lead to, asked in threads of its own.
 
 A DNS that is silent holds the thread that asks it for half a minute. The event loop's threads are few, and
 everything that can't be awaited runs in them: they must not all stand there because nobody finds an engine.
-So a name is asked for here first, once for all who want it, and the HTTP library asks again only when it is
-known.
+So a name is asked for here, once for all who want it, and connections are made to the addresses that were
+found (`streams.handlers.guarded`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import ipaddress
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, TypeAlias
 
 KNOWN_S: Final = 30.0
 UNKNOWN_S: Final = 1.0
 _THREADS: Final = 2
+
+Told: TypeAlias = tuple[str, ...] | str
+"""The addresses of a name, in the resolver's order, or why there are none."""
 
 
 class Names:
@@ -25,33 +28,41 @@ class Names:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="names")
-        self._told: dict[str, tuple[float, str | None]] = {}
-        """Name → until when it holds, why it is unknown (None: it is known)."""
-        self._asked: dict[str, asyncio.Future[str | None]] = {}
+        self._told: dict[str, tuple[float, Told]] = {}
+        """Name → until when it holds, what it is."""
+        self._asked: dict[str, asyncio.Future[Told]] = {}
         """Under way."""
 
     async def unknown(self, name: str, within_s: float) -> str | None:
         """Why a name can't be resolved; None: it can, or is an address. Waits no longer than `within_s`."""
+        told = await self.addresses(name, within_s)
+        return told if isinstance(told, str) else None
+
+    async def addresses(self, name: str, within_s: float) -> Told:
+        """What a name leads to; an address leads to itself. Waits no longer than `within_s`."""
         told = self._told.get(name)
         if told is not None and told[0] > time.monotonic():
             return told[1]
         asked = self._asked.get(name)
         if asked is None:
             if _is_address(name):
-                self._told[name] = float("inf"), None
-                return None
+                return (name,)
             asked = asyncio.ensure_future(self._ask(name))
             self._asked[name] = asked
         done, _ = await asyncio.wait({asked}, timeout=within_s)
         return asked.result() if done else f"the DNS is silent for {within_s:g} s"
 
-    async def _ask(self, name: str) -> str | None:
+    def forget(self, name: str) -> None:
+        """What was told of it did not help: ask anew the next time."""
+        self._told.pop(name, None)
+
+    async def _ask(self, name: str) -> Told:
         try:
-            fault = await asyncio.get_running_loop().run_in_executor(self._threads, _fault_of, name)
+            told = await asyncio.get_running_loop().run_in_executor(self._threads, resolved, name)
         finally:
             del self._asked[name]
-        self._told[name] = time.monotonic() + (UNKNOWN_S if fault else KNOWN_S), fault
-        return fault
+        self._told[name] = time.monotonic() + (UNKNOWN_S if isinstance(told, str) else KNOWN_S), told
+        return told
 
     def close(self) -> None:
         """Ask nobody any more; a thread that waits for the DNS ends when that does."""
@@ -68,11 +79,12 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _fault_of(name: str) -> str | None:
+def resolved(name: str) -> Told:
+    """What the machine's resolver says of a name or an address; it may take its time."""
     try:
-        socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except OSError as error:
         return error.strerror or type(error).__name__
     except UnicodeError:
         return "it is no host's name"
-    return None
+    return tuple(dict.fromkeys(str(address[4][0]) for address in found))

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from streams.handlers.answers import Answer, Cancelled, Dead, Done, Retry
+from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
+from streams.handlers.outgoing import REFUSED
 from streams.retry import advised_ms, heeding_ms, retry_after_ms
 
 BAD_DECISION: Final = "bad_decision"
@@ -58,6 +59,11 @@ class NoReply:
     may_have_arrived: bool = True
     """Whether the other side may have received the request, and acted on it."""
 
+    @property
+    def refused(self) -> bool:
+        """Whether our own settings forbid the call: trying again changes nothing, somebody must."""
+        return self.reason.partition(":")[0] in REFUSED
+
 
 def answer_to(reply: Reply | NoReply, *, kind: str, attempt: int, now_ms: int) -> Answer:
     """The handler's answer by default.
@@ -69,7 +75,7 @@ def answer_to(reply: Reply | NoReply, *, kind: str, attempt: int, now_ms: int) -
         now_ms: Unix ms, for a `Retry-After` that is a date.
     """
     if isinstance(reply, NoReply):
-        return Retry(reply.reason)
+        return Hold(reply.reason) if reply.refused else Retry(reply.reason)
     facts: dict[str, object] = {"http_status": reply.status}
     if reply.cut:
         facts["answer_cut"] = True

@@ -128,7 +128,7 @@ def read_reply(reply: Reply | NoReply, now_ms: int) -> Sent | NotSent:
     if isinstance(reply, NoReply):
         if reply.may_have_arrived:
             return NotSent("unknown", told(f"{UNKNOWN_OUTCOME}: {reply.reason}"))
-        return NotSent("soon", told(reply.reason))
+        return NotSent("hold" if reply.refused else "soon", told(reply.reason))
     facts: dict[str, object] = {"http_status": reply.status}
     if 200 <= reply.status < 300:
         taken = _decoded(reply.body, _Taken)

@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, cast
@@ -20,7 +20,10 @@ from urllib.parse import quote
 import httpx
 
 from settings import WrongSetting
+from streams.handlers.guarded import GuardedTransport
 from streams.handlers.http import trusted
+from streams.handlers.names import Names
+from streams.handlers.outgoing import Outgoing
 from streams.reconcile.instances import Instance, Verdict
 
 KEPT_BYTES: Final = 64 * 1024
@@ -39,6 +42,7 @@ class Provider:
         timeout_s: for one call, all in all.
         concurrency: calls at a time.
         ca_file: certificate authorities that are trusted besides the usual ones.
+        outgoing: where calls may go.
 
     Raises:
         WrongSetting: the URL names no instance.
@@ -49,6 +53,7 @@ class Provider:
     timeout_s: float = 5.0
     concurrency: int = 16
     ca_file: Path | None = None
+    outgoing: Outgoing = field(default_factory=Outgoing)
 
     def __post_init__(self) -> None:
         if "{id}" not in self.url and "{provider_ref}" not in self.url:
@@ -77,11 +82,13 @@ class Probe:
         self._headers = {"User-Agent": "rajada", "Accept": "application/json", "Accept-Encoding": "identity"}
         if provider.token:
             self._headers["Authorization"] = f"Bearer {provider.token}"
+        self._names = Names()
         # the transport alone: no cookies, no redirects, no proxy of the environment
-        self._transport = httpx.AsyncHTTPTransport(
-            verify=trusted(provider.ca_file),
-            trust_env=False,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+        self._transport = GuardedTransport(
+            trusted(provider.ca_file),
+            httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            provider.outgoing,
+            self._names,
         )
         self._free = asyncio.Semaphore(provider.concurrency)
         self._silences = 0
@@ -94,6 +101,7 @@ class Probe:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._names.close()
         await self._transport.aclose()
 
     @property

@@ -9,6 +9,7 @@ from typing import Final
 from db.leases import new_holder
 from db.pool import AsyncPool, async_pool, conninfo_for
 from settings import Settings
+from streams.handlers.outgoing import Outgoing
 from streams.reconcile.ledger import SCHEDULE, Ledger
 from streams.reconcile.probe import Provider
 from streams.reconcile.run import Options, Runner
@@ -40,6 +41,7 @@ def options_of(settings: Settings, owner: str) -> Options:
             settings.whatsapp_probe_timeout_s,
             settings.whatsapp_probe_concurrency,
             settings.ca_file,
+            Outgoing.of(settings),
         )
         if settings.whatsapp_probe_url is not None
         else None
