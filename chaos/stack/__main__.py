@@ -33,6 +33,7 @@ def main() -> int:
     options = _options()
     console = Console(stderr=options.json, highlight=False)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # clients that die are what this is about
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     console.print(f"seed {seed}, {options.seconds:.0f} s, {options.rate:.0f} events/s")
     folder = room_for(Path(tempfile.mkdtemp(prefix="rajada-chaos-stack-", dir=options.dir)))

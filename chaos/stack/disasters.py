@@ -110,12 +110,20 @@ def pass_retention(running: Running) -> None:
 def committed_offsets(running: Running) -> dict[int, int]:
     """How far the workers' group has read the source topic, by partition."""
     asked = ConsumerGroupTopicPartitions(running.group)
-    found = running.servers.admin().list_consumer_group_offsets([asked])[running.group].result(20)
+    admin = running.servers.admin()  # its futures end with it
+    found = admin.list_consumer_group_offsets([asked])[running.group].result(20)
     return {
         one.partition: max(one.offset, 0)
         for one in found.topic_partitions
         if one.topic == running.source.topic
     }
+
+
+def source_lag(running: Running) -> int:
+    """Events on the source topic that no worker has done with yet."""
+    committed = committed_offsets(running)
+    ends = _ends(running, running.source.topic)
+    return sum(max(0, end - committed.get(number, 0)) for number, end in ends.items())
 
 
 def sink_lag(running: Running) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -31,7 +33,10 @@ class SmallDisk:
         """Take all the room that is left, as another tenant of the disk would."""
         if not self.made:
             raise RuntimeError("only a disk of its own may be filled")
+        left = shutil.disk_usage(self.folder).free
         with contextlib.suppress(OSError), (self.folder / _FILLING).open("ab", buffering=0) as file:
+            os.posix_fallocate(file.fileno(), 0, max(1, left - _CHUNK))  # quicker than to write it
+            file.seek(0, os.SEEK_END)
             while file.write(b"\0" * _CHUNK):
                 pass
 

@@ -51,7 +51,11 @@ class Recorder:
     patients: Sequence[Patient]
     rate: float
     seed: int
+    remember: bool = True
+    """False: count only, for a run of hours."""
     put: list[Put] = field(default_factory=list)
+    written: int = 0
+    """Events whose transaction was confirmed."""
     asked: list[Asked] = field(default_factory=list)
     after_write: Callable[[Sequence[Put]], None] | None = None
     """Told of what was committed, at once: who disturbs change data capture."""
@@ -126,7 +130,8 @@ class Recorder:
             Put(str(uuid4()), str(uuid4()), patient.contact_id, patient.conversation_id, now_ms())
             for _ in range(size)
         ]
-        self.put += burst
+        if self.remember:
+            self.put += burst
         connection.execute(
             load("clinic_messages"),
             {
@@ -142,6 +147,7 @@ class Recorder:
         )
         for one in burst:
             one.known, one.after_ms = True, now_ms()
+        self.written += size
         if self.after_write is not None:
             self.after_write(burst)
 

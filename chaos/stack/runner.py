@@ -125,7 +125,7 @@ def _hurt(
             say(f"{now():6.1f} s  {fault.number:3}  {fault.told()}")
             try:
                 undo = maker.make(fault)
-            except (CanNotNow, psycopg.Error, KafkaException) as error:
+            except (CanNotNow, psycopg.Error, KafkaException, TimeoutError) as error:
                 report.not_made.append(f"{fault.number} {fault.told()}: {str(error).strip()[:120]}")
                 say(f"{now():6.1f} s  {fault.number:3}    not now: {str(error).strip()[:90]}")
                 continue

@@ -115,6 +115,7 @@ def under_load(
     seed: int,
     links: bool = True,
     clocks: bool = False,
+    remember: bool = True,
     **settings: str,
 ) -> Iterator[Running]:
     """Migrate, make topics, start all processes and begin to write; ends all of it.
@@ -125,6 +126,7 @@ def under_load(
         contacts: so many contacts, each with a conversation.
         seed: whose turn it is comes from it.
         links: ask for group links, too.
+        remember: the recorder knows each event, not only how many.
         clocks: processes' clocks can be set.
         settings: further ones for all processes, or in place of these here.
     """
@@ -148,7 +150,7 @@ def under_load(
     clinic, patients, token, school = found(servers, contacts)
     treat_contacts(servers, patients)
     source = SourceLog(servers.cluster.bootstrap, f"{PREFIX}{SOURCE}")
-    recorder = Recorder(servers.connect, clinic, patients, rate, seed)
+    recorder = Recorder(servers.connect, clinic, patients, rate, seed, remember)
     running = Running(servers, processes, recorder, source, dials, f"{PREFIX}rajada-dispatch")
     try:
         for name in PROCESSES:

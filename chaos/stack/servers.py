@@ -97,7 +97,8 @@ class Servers:
     def leader_of(self, topic: str) -> int | None:
         """The broker that leads a topic's first partition; None: nobody, or nobody answers."""
         with contextlib.suppress(KafkaException, KeyError):
-            leader = int(self.admin().list_topics(topic, timeout=10).topics[topic].partitions[0].leader)
+            admin = self.admin()
+            leader = int(admin.list_topics(topic, timeout=10).topics[topic].partitions[0].leader)
             return leader if leader > 0 else None
         return None
 
