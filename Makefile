@@ -6,15 +6,20 @@ BIN    := $(VENV)/bin
 # The tests start hundreds of processes of ours: compiled code that is kept saves each of them most of a second.
 unexport PYTHONDONTWRITEBYTECODE
 
+LOCK := pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
+
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser check format bench bench-quick chaos chaos-quick clean
+.PHONY: help setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser lock audit sbom check format bench bench-quick chaos chaos-quick clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
 
-$(BIN)/.ready: pyproject.toml
+$(BIN)/.ready: pyproject.toml requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Rajada needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@# what is locked, by its hashes; where that can't be had, what pyproject.toml allows, and it is said
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock \
+	  || echo "The locked versions can't all be installed here (above): taking what pyproject.toml allows instead."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
@@ -59,6 +64,19 @@ check: setup docs ## Linter, types, layers, docstrings, the site
 
 docs: setup ## Build the documentation as a site, into site/; a link to nothing fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+lock: setup ## Choose the newest versions that pyproject.toml allows, for Python 3.11 and later, with their hashes
+	$(BIN)/uv pip compile $(LOCK) --upgrade --extra tracing -o requirements.lock
+	$(BIN)/uv pip compile $(LOCK) -c requirements.lock --extra dev -o requirements-dev.lock
+
+audit: setup sbom ## Known holes in what is locked (asks a service on the internet), and the SBOM
+	@$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r requirements.lock || { echo \
+	  "Not audited, or not clean (above). Without an answer about every package nothing is known: run it where the" \
+	  "service for known holes can be reached."; exit 1; }
+
+sbom: setup ## What the image is made of, as CycloneDX, into build/sbom.json
+	@mkdir -p build
+	$(BIN)/cyclonedx-py requirements requirements.lock --output-reproducible --of JSON -o build/sbom.json
 
 format: setup ## Bring the code into the house's form
 	$(BIN)/ruff check --fix-only .

@@ -39,7 +39,7 @@ def test_the_context_of_the_image_installs_with_every_file_and_runs_from_there(t
         [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(installed), str(context)],
         check=True, env=environment, timeout=200,
     )  # fmt: skip
-    apart = {"pyproject.toml", "README.md", "LICENSE"}
+    apart = {"pyproject.toml", "requirements.lock", "README.md", "LICENSE"}
     of_context = {name for name in files_in(context) - apart if not name.startswith("deploy")}
     assert of_context - files_in(installed) == set()
     code = (
