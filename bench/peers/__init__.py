@@ -93,9 +93,9 @@ PEERS: tuple[Peer, ...] = (
         name=PROCRASTINATE.name,
         way="commit",
         work=(
-            "A drain asks the event log for new rows, a thousand at a time, and defers for each a task of "
-            "its conversation, scheduled to the window's end, with a queueing lock that keeps a second one "
-            "out; the task takes the window's events and writes the job row, ten tasks at a time. The "
+            "A drain asks the event log for new rows, a thousand at a time, and defers a task for each of "
+            "their conversations, scheduled to the window's end, with a queueing lock that keeps a second "
+            "one out; the task takes the window's events and writes the job row, ten tasks at a time. The "
             "worker listens for notifications, as by default. No decision is read, no outcome written."
         ),
         most_events=SLOW,
@@ -106,9 +106,9 @@ PEERS: tuple[Peer, ...] = (
         name=PGQUEUER.name,
         way="commit",
         work=(
-            "As procrastinate's, but a thousand events are enqueued in one statement and a dedupe key "
-            "keeps the second job of a conversation out; jobs are taken a hundred at a time. No decision "
-            "is read, no outcome written."
+            "As procrastinate's, but the conversations of a thousand events are enqueued in one statement "
+            "and a dedupe key keeps the second job of a conversation out; jobs are taken a hundred at a "
+            "time. No decision is read, no outcome written."
         ),
         most_events=SLOW,
         version=lambda: f"pgqueuer {version_of('pgqueuer')}",

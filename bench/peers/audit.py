@@ -5,6 +5,7 @@ A peer writes its jobs and outcomes as JSON or as our Avro, whichever is natural
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ class Audit:
     """Events that are in jobs of different ids: two answers to a customer."""
     changed: int
     """Events whose job was sent again under its id, but with other events in it."""
+    again: int
+    """Events in more than one job record, whatever its id: what a consumer that knows no ids runs twice."""
     repeated: int
     """Job records beyond the first of the same id and events: harmless to whoever knows the id."""
     unknown: int
@@ -80,8 +83,10 @@ def audit(went_in: Collection[str], made: Iterable[Made]) -> Audit:
     expected = set(went_in)
     versions: dict[str, set[tuple[str, ...]]] = {}
     jobs_of: dict[str, set[str]] = {}
+    records_of: Counter[str] = Counter()
     repeated = 0
     for job in made:
+        records_of.update(set(job.events))
         seen = versions.setdefault(job.id, set())
         repeated += job.events in seen
         seen.add(job.events)
@@ -96,6 +101,7 @@ def audit(went_in: Collection[str], made: Iterable[Made]) -> Audit:
         lost=len(expected - jobs_of.keys()),
         doubled=sum(len(jobs) > 1 for jobs in jobs_of.values()),
         changed=len(changed),
+        again=sum(records > 1 for records in records_of.values()),
         repeated=repeated,
         unknown=len(jobs_of.keys() - expected),
     )

@@ -1,8 +1,8 @@
 """What the peers in Postgres share: draining the event log, and making a job of a window, in plain SQL.
 
 The queue's part is the waiting: a task per conversation that is due when its window ends. A drain asks the
-log for events that it has not passed on yet and defers that task for each; whoever runs it takes the window's
-events out of the log and writes the job, in one transaction.
+log for events that it has not passed on yet and defers that task for each conversation; whoever runs it takes
+the window's events out of the log and writes the job, in one transaction.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _NEW = """
 SELECT e.id::text, e.payload->>'conversation_id', e.created_at FROM event_log e
 WHERE e.event_type = %s AND e.status = 'pending' AND e.organization_id = %s
   AND NOT EXISTS (SELECT FROM drained d WHERE d.event_id = e.id)
+  AND NOT EXISTS (SELECT FROM taken t WHERE t.event_id = e.id)
 ORDER BY e.created_at LIMIT %s
 """
 _DRAINED = "INSERT INTO drained SELECT unnest(%s::uuid[]) ON CONFLICT DO NOTHING"
@@ -59,12 +60,11 @@ Connection = psycopg.AsyncConnection[TupleRow]
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """An event that the log has and the queue not yet."""
+    """A conversation with events that the log has and the queue not yet."""
 
-    event_id: str
     conversation_id: str
     due: datetime
-    """When a window is over that begins with it."""
+    """When a window is over that begins with the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,16 @@ async def drain(told: Told, defer: Callable[[Sequence[Passed]], Awaitable[None]]
             if not rows:
                 await asyncio.sleep(IDLE_S)
                 continue
-            await defer([Passed(event, conversation, at + told.window) for event, conversation, at in rows])
+            await defer(opened(rows, told.window))
             await connection.execute(_DRAINED, [[row[0] for row in rows]])
+
+
+def opened(rows: Sequence[TupleRow], window: timedelta) -> list[Passed]:
+    """Each conversation of a batch (event, conversation, time; oldest first) once, by its first event."""
+    first: dict[str, datetime] = {}
+    for _, conversation_id, at in rows:
+        first.setdefault(conversation_id, at)
+    return [Passed(conversation_id, at + window) for conversation_id, at in first.items()]
 
 
 async def make_job(told: Told, connection: Any, conversation_id: str) -> None:

@@ -50,14 +50,7 @@ def _topic(name: str) -> Any:
 
 
 source, jobs, outcomes = _topic(told.source), _topic(told.jobs), _topic(told.outcomes)
-contacts = app.Table(
-    "contacts",
-    partitions=told.partitions,
-    key_type=bytes,
-    value_type=bytes,
-    key_serializer="raw",
-    value_serializer="raw",
-)
+contacts = app.Table("contacts", partitions=told.partitions, key_type=bytes, value_type=bytes)
 
 Due = tuple[int, bytes, str]
 """Deadline, contact's key, window's id."""

@@ -154,22 +154,28 @@ def _until_complete(
         time.sleep(LOOK_S)
 
 
-def _until_written(peer: Streaming, settings: Settings, wanted: int, program: Program) -> None:
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap()})
+def ends_of(peer: Streaming, settings: Settings, admin: AdminClient) -> dict[str, int]:
+    """How many records each topic that it writes to has, ends of transactions among them."""
     newest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's has no types
     latest = {
         TopicPartition(name, number): newest
         for name in outputs_of(peer, settings)
         for number in range(settings.partitions)
     }
+    ends: Counter[str] = Counter()
+    for partition, future in admin.list_offsets(latest).items():
+        ends[partition.topic] += future.result(30).offset
+    return dict(ends)
+
+
+def _until_written(peer: Streaming, settings: Settings, wanted: int, program: Program) -> None:
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap()})
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        ends: Counter[str] = Counter()
-        for partition, future in admin.list_offsets(latest).items():
-            ends[partition.topic] += future.result(10).offset
+        ends = ends_of(peer, settings, admin)
         if all(number >= wanted for number in ends.values()):
             return
         program.ensure_alive()
         if time.monotonic() > deadline:
-            raise Wrong(f"{peer.name}: after {PATIENCE_S:.0f} s {dict(ends)} of {wanted}:\n{program.tail()}")
+            raise Wrong(f"{peer.name}: after {PATIENCE_S:.0f} s {ends} of {wanted}:\n{program.tail()}")
         time.sleep(LOOK_S)

@@ -1,7 +1,7 @@
 """PgQueuer on the main path's work: a job per conversation, executed after its window's end.
 
-A `dedupe_key` keeps a second one out while the first waits; events are enqueued a batch at a time, its
-manager listens for notifications, as its documentation has it.
+A `dedupe_key` keeps a second one out while the first waits; those of a batch are enqueued in one statement,
+its manager listens for notifications, as its documentation has it.
 
 `python -m bench.peers.pgqueuer_app`, with the variables of `bench.peers.draining`; runs until SIGTERM.
 """
@@ -48,7 +48,7 @@ async def main() -> None:
                 await make_job(told, connection, job.payload.decode())
 
         async def defer(passed: Sequence[Passed]) -> None:
-            """A job for each event, unless its conversation has one waiting."""
+            """A job for each conversation, unless it has one waiting."""
             now = datetime.now(UTC)
             await queries.enqueue(
                 ["window"] * len(passed),

@@ -41,7 +41,7 @@ async def window(conversation_id: str) -> None:
 
 
 async def defer(passed: Sequence[Passed]) -> None:
-    """A task for each event, unless its conversation has one waiting."""
+    """A task for each conversation, unless it has one waiting."""
     for one in passed:
         with contextlib.suppress(AlreadyEnqueued):
             await window.configure(
@@ -60,4 +60,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    # the application of the importable module, as its documentation wants it, not of this one
+    from bench.peers import procrastinate_app
+
+    asyncio.run(procrastinate_app.main())

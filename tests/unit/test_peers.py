@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
 
 from bench.peers.audit import Made, audit, extrapolated_s, read_job, read_outcome_events, windows_of
+from bench.peers.drain import Passed, opened
 from bench.peers.feeding import HOUR_MS, end_of, warming_of
 from bench.peers.records import event_of, sent
 from bench.workload import Workload, Written, records_of
@@ -27,7 +29,7 @@ def test_every_event_in_one_job_is_faultless() -> None:
 def test_a_record_sent_again_as_it_was_is_repeated_and_no_fault() -> None:
     found = audit(["a"], [Made("1", ("a",)), Made("1", ("a",)), Made("1", ("a",))])
     assert found.faultless
-    assert found.repeated == 2
+    assert (found.repeated, found.again) == (2, 1)
 
 
 def test_an_event_in_no_job_is_lost() -> None:
@@ -39,6 +41,7 @@ def test_an_event_under_two_job_ids_is_doubled_once_however_often_they_came() ->
     jobs = [Made("1", ("a", "b")), Made("2", ("b",)), Made("2", ("b",)), Made("3", ("b",))]
     found = audit(["a", "b"], jobs)
     assert (found.doubled, found.lost, found.repeated, found.faultless) == (1, 0, 1, False)
+    assert found.again == 1
 
 
 def test_a_job_sent_again_with_other_events_is_changed() -> None:
@@ -114,3 +117,15 @@ def test_the_end_of_a_partition_is_no_event_but_every_other_record_is() -> None:
 def _pairs(headers: list[Header]) -> list[tuple[str, bytes | None]]:
     """As a consumer gives them."""
     return [(name, text.encode() if isinstance(text, str) else text) for name, text in headers]
+
+
+def test_a_drained_batch_names_each_conversation_once_and_by_its_first_event() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [
+        (event, name, start + timedelta(seconds=at))
+        for event, name, at in (("1", "a", 0), ("2", "b", 1), ("3", "a", 2))
+    ]
+    assert opened(rows, timedelta(seconds=5)) == [
+        Passed("a", start + timedelta(seconds=5)),
+        Passed("b", start + timedelta(seconds=6)),
+    ]
