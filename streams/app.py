@@ -23,32 +23,28 @@ from schemas.codec import settle
 from settings import Settings
 from streams import coexistence, topics
 from streams.agenda import Clocks
+from streams.asking import question_of
 from streams.collect import Collector
-from streams.contact import Contact, decode_contact, encode_contact
-from streams.decider import DatabaseDecider
+from streams.contact import Contact, Window, decode_contact, encode_contact
+from streams.decider import DatabaseDecider, Reads
 from streams.facts import FactReader
+from streams.first_looks import FirstLooks, WithoutOutcomes
 from streams.flush import Flusher
 from streams.forget import forget_idle
-from streams.handlers.answers import Handler
-from streams.handlers.group_link_template import GroupLinkTemplate
-from streams.handlers.http import HttpClient
-from streams.handlers.inbound_turn import InboundTurn
-from streams.handlers.outgoing import Outgoing
-from streams.handlers.whatsapp import WhatsApp
 from streams.health import Health, conditions
 from streams.job_runner import JobRunner
 from streams.just_made import JustMade
 from streams.lengths import WindowLengths
 from streams.meter import tell
-from streams.ports import Item
+from streams.ports import Item, Outbox
 from streams.readiness import Readiness
-from streams.sessions import Sessions
+from streams.shadow import NoJobs, ShadowOutbox, begin_at_the_end, written_below
 from streams.source import SourceTopic, SourceTopicRemade
+from streams.steady_clock import SteadyClock
 from streams.sweep_rounds import SweepRounds
 from streams.transport import Batched, Record, Table, credentials, each_batch, end_process
 from streams.transport_readings import consumer_of, hangs, not_ready, transport_source
 from streams.undertaker import OriginalRecords
-from streams.whatsapp_numbers import Numbers
 from streams.worker_readings import sweep_source, windows_source
 from streams.written import SinkProgress
 from telemetry import pulse, tracing
@@ -59,10 +55,17 @@ log = structlog.get_logger(__name__)
 
 NAME: Final = "worker"
 """The process' name in `rajada status`."""
+SHADOW: Final = "shadow"
+"""And that of a worker in shadow mode."""
 HEARTBEATS_PER_SESSION: Final = 4
 GC_THRESHOLDS: Final = (400_000, 20, 50)
 """The contacts are a large heap without cycles: the default walks all of it again and again (an eighth of
 the processor time of an event, measured with and without)."""
+
+
+def name_of(settings: Settings) -> str:
+    """What the process is called: a shadow is not the worker."""
+    return SHADOW if settings.shadow else NAME
 
 
 class _Outbox:
@@ -82,7 +85,7 @@ class _Outbox:
 def build_app(settings: Settings) -> faust.App:
     """The Faust application of the worker, ready to run; makes the topics that are missing when it starts.
 
-    Waits while another system works on our events or jobs (`streams.coexistence`).
+    Waits while another system works on our events or jobs (`streams.coexistence`), unless it is a shadow.
 
     Raises MissingServer when no Kafka or Postgres is named, NotPrepared when the database isn't migrated,
     RegistryAway or NotRegistered when a schema registry is named that doesn't tell the ids of our schemas.
@@ -91,10 +94,14 @@ def build_app(settings: Settings) -> faust.App:
     settle()
     gc.set_threshold(*GC_THRESHOLDS)
     bootstrap, database_url = settings.bootstrap(), settings.database()
-    tracing.begin(settings, NAME)
-    beginning = serve(settings, NAME)
+    name = name_of(settings)
+    tracing.begin(settings, name)
+    beginning = serve(settings, name)
     topics.ensure_topics(bootstrap, settings)
-    coexistence.wait_until_alone(database_url, settings)
+    if settings.shadow:
+        begin_at_the_end(bootstrap, settings)
+    else:
+        coexistence.wait_until_alone(database_url, settings)
     app = faust.App(
         settings.topic(topics.APP_ID),
         broker=f"batched://{bootstrap}",
@@ -132,23 +139,34 @@ class Worker:
     def __init__(self, app: faust.App, settings: Settings) -> None:
         bootstrap, partitions = settings.bootstrap(), app.conf.topic_partitions
         self._app = app
-        self._ready = Readiness(NAME)
+        self._ready = Readiness(name_of(settings))
         self._settings = settings
-        self._topic = app.topic(settings.topic(topics.SOURCE), schema=Batched(), partitions=partitions)
+        source_name, outcomes = topics.source_topic(settings), settings.topic(topics.OUTCOMES)
+        self._topic = app.topic(source_name, schema=Batched(), partitions=partitions)
         self._contacts: Table[Contact] = app.Table(
             topics.CONTACTS_TABLE, partitions=partitions, encode=encode_contact, decode=decode_contact
         )
-        self._pool = async_pool(settings.database(), name="worker", statement_timeout_ms=10_000)
-        source_name, outcomes = settings.topic(topics.SOURCE), settings.topic(topics.OUTCOMES)
+        self._pool = async_pool(
+            settings.database(),
+            name=name_of(settings),
+            statement_timeout_ms=10_000,
+            read_only=settings.shadow,
+        )
         self._source = SourceTopic(bootstrap, source_name, outcomes)
         self._written = SinkProgress(self._pool, outcomes)
-        self._clocks = Clocks(time.monotonic, lambda: time.time_ns() // 1_000_000)
-        outbox = _Outbox(app, settings)
-        self._decider = decider = DatabaseDecider(FactReader(self._pool), settings, self._clocks.wall_ms)
+        steady = SteadyClock()
+        self._clocks = Clocks(time.monotonic, steady.now_ms)
+        outbox: Outbox = _Outbox(app, settings)
+        reader: Reads = FactReader(self._pool)
+        self._written_below = self._written.written_below
+        if settings.shadow:
+            outbox, reader, self._written_below = ShadowOutbox(outbox), WithoutOutcomes(reader), written_below
+        self._decider = DatabaseDecider(reader, settings, steady.now_ms, steady.compare)
+        self._looks = FirstLooks(self._decider) if settings.shadow else None
         just_made = JustMade()
         self._flusher = Flusher(
             self._contacts,
-            decider,
+            self._looks or self._decider,
             OriginalRecords(bootstrap, source_name),
             outbox,
             self._source,
@@ -157,7 +175,7 @@ class Worker:
             max_wait_ms=settings.max_wait_ms,
             run_by=settings.jobs_run_by,
             language=settings.language,
-            written_below=self._written.written_below,
+            written_below=self._written_below,
             on_state=self._ready.of("database"),
             just_made=just_made,
         )
@@ -168,22 +186,19 @@ class Worker:
             self._source,
             partitions=partitions,
             taken=self._flusher.taken,
-            on_window=self._flusher.on_window,
+            on_window=self.opened if self._looks is not None else self._flusher.on_window,
             on_progress=self._flusher.on_progress,
             newest_ms=self._flusher.newest_ms,
             wall_ms=self._clocks.wall_ms,
             language=settings.language,
         )
         self._sweep = SweepRounds(settings.database(), bootstrap, settings)
-        looks = conditions(decider.skew, self._sweep, settings.language)
+        looks = conditions(self._decider.skew, self._sweep, settings.language)
         self._health = Health(looks, outbox, self._clocks.wall_ms, new_holder())
-        self._http = HttpClient(settings.ca_file, Outgoing.of(settings))
-        turns = InboundTurn(self._http, settings)
-        whatsapp = WhatsApp(self._http, settings, share=lambda: self._jobs.share)
-        links = GroupLinkTemplate(whatsapp, Numbers(self._pool, settings))
-        handlers: dict[str, Handler] = {turns.kind: turns, links.kind: links}
-        self._jobs = JobRunner(
-            app, settings, self._pool, outbox, self._clocks, handlers, Sessions(self._pool), just_made
+        self._jobs: JobRunner | NoJobs = (
+            NoJobs()
+            if settings.shadow
+            else JobRunner.of(app, settings, self._pool, outbox, self._clocks, just_made)
         )
         self._flusher.tally.on_job = self._jobs.made
         self._tasks: set[asyncio.Task[None]] = set()
@@ -200,6 +215,15 @@ class Worker:
     async def collect(self, stream: faust.StreamT[Sequence[Record]]) -> None:
         """The agent: batches of the source topic go into windows."""
         await each_batch(stream, self._collector.collect)
+
+    def opened(self, key: bytes, partition: int, window: Window) -> None:
+        """A window of a shadow opened, or filled up: it is looked at now, too."""
+        self._flusher.on_window(key, partition, window)
+        if self._looks is not None and len(window.events) == 1:
+            now_ms, max_wait_ms = self._clocks.wall_ms(), self._settings.max_wait_ms
+            self._looks.ask(
+                question_of(key, window, now_ms=now_ms, superseded_since_ms=None, max_wait_ms=max_wait_ms)
+            )
 
     async def own(self, owned: set[int]) -> None:
         """These partitions are ours and recovered: close their windows from now on."""
@@ -231,32 +255,41 @@ class Worker:
     async def work(self) -> None:
         """Start what runs beside the agent."""
         await self._pool.open(wait=False)
-        background: tuple[Coroutine[Any, Any, None], ...] = (
-            self._flusher.run(),
-            self._written.run(),
-            self._source.watch(),
-            forget_idle(self._contacts, self._written.written_below, self._clocks.wall_ms),
-            coexistence.watch(self._pool, self._settings),
-            self._sweep.run(),
-            self._health.run(),
-            _beat(),
-            tell(self._collector.counts, self._flusher.tally, self._told),
-            *self._jobs.background(),
-        )
-        for one in background:
+        for one in (*self._background(), *self._beside()):
             task = asyncio.create_task(one)
             task.add_done_callback(_ended)
             self._tasks.add(task)
 
+    def _background(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        return (
+            self._flusher.run(),
+            self._source.watch(),
+            forget_idle(self._contacts, self._written_below, self._clocks.wall_ms),
+            _beat(),
+            tell(name_of(self._settings), self._collector.counts, self._flusher.tally, self._told),
+            *self._jobs.background(),
+        )
+
+    def _beside(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        """What a worker does beside its messages; a shadow has nobody's sink, sweep and alerts to watch."""
+        if self._looks is not None:
+            return (self._looks.run(),)
+        return (
+            self._written.run(),
+            coexistence.watch(self._pool, self._settings),
+            self._sweep.run(),
+            self._health.run(),
+        )
+
     async def finish(self, *_: object, **__: object) -> None:
         """The consumer has stopped: end what runs beside it."""
         self._flusher.stop()
-        self._jobs.executor.stop()
+        self._jobs.stop()
         await self._flusher.give_up()
         for task in self._tasks:
             task.remove_done_callback(_ended)
             task.cancel()
-        await self._http.close()
+        await self._jobs.close()
         await self._pool.close()
 
     def show(self, port: Port) -> None:
@@ -288,7 +321,7 @@ async def _beat() -> None:
 
 
 def _data_folder(settings: Settings) -> Path:
-    folder = settings.home / "worker"
+    folder = settings.home / name_of(settings)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from schemas.masking import masked
 from settings import Settings
 from streams.decide import Decision, Fail, LookAgain, decide
-from streams.facts import FactReader, ReadFailure
+from streams.facts import ReadFailure
 from streams.question import Facts, Question, Rules
 from streams.skew import ClockSkew
 from telemetry.distribution import Distribution
 
 LOOK_AGAIN_MS: Final = 2_000
 """A window whose facts did not come in time is looked at again after this."""
+
+
+class Reads(Protocol):
+    """Reads the facts of questions; see `streams.facts.FactReader.read`."""
+
+    async def read(self, questions: Sequence[Question]) -> list[Facts | ReadFailure]:
+        """The facts of each question, in order, or why they can't be read; raises DatabaseAway."""
 
 
 def _wall_ms() -> int:
@@ -26,9 +33,17 @@ def _wall_ms() -> int:
 class DatabaseDecider:
     """Decides on the database's state at the moment of asking (spec/dispatch.md, step 4)."""
 
-    def __init__(self, reader: FactReader, settings: Settings, wall_ms: Callable[[], int] = _wall_ms) -> None:
+    def __init__(
+        self,
+        reader: Reads,
+        settings: Settings,
+        wall_ms: Callable[[], int] = _wall_ms,
+        on_skew: Callable[[float], None] = lambda skew_ms: None,
+    ) -> None:
+        """`on_skew` is told, with each reading, by how many ms the database's clock is ahead of `wall_ms`."""
         self._reader = reader
         self._wall_ms = wall_ms
+        self._on_skew = on_skew
         self.skew = ClockSkew()
         self.took = Distribution()
         """Seconds of one question to the database, for all windows that are due."""
@@ -46,6 +61,7 @@ class DatabaseDecider:
         read = next((answer for answer in answers if isinstance(answer, Facts)), None)
         if read is not None:
             self.skew.observe(read.db_now_ms, asked_ms, self._wall_ms())
+            self._on_skew(self.skew.ms)
         decisions: list[Decision] = []
         for question, answer in zip(questions, answers, strict=True):
             if not isinstance(answer, ReadFailure):
