@@ -58,6 +58,8 @@ def _run(options: argparse.Namespace, seed: int, folder: Path, console: Console)
         unable = cannot(servers)
         for kind, why in unable.items():
             console.print(f"[yellow]{kind}[/]: {why}; the run goes on without it")
+        if not servers.netem.works:
+            console.print("[yellow]slow[/]: no netem here; Postgres and the engine are slow, Kafka is not")
         kinds = [one for one in options.faults or planning.KINDS if one not in unable]
         faults = planning.plan(seed, options.seconds, kinds)
         if options.only:

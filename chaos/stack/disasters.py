@@ -16,7 +16,8 @@ from schemas.topic_names import OUTCOMES
 
 WORKERS: Final = ("worker-1", "worker-2", "worker-3")
 SLOT: Final = "chaos"
-CAUGHT_UP_S: Final = 90.0
+CAUGHT_UP_S: Final = 180.0
+UP_S: Final = 120.0
 UNREAD_S: Final = 3.0
 """So long events come in that no worker reads, before they are deleted."""
 
@@ -53,16 +54,18 @@ def restore(running: Running) -> None:
     running.recorder.pause()
     workers = [name for name in WORKERS if name in processes.members and processes.members[name].wanted]
     processes.leave("relay", *workers)
+    running.servers.take(postgres)
     postgres.stop()
     shutil.rmtree(postgres.data)
     shutil.move(backup_folder(running), postgres.data)
     give(postgres.data, postgres.identity)
-    postgres.start()
+    postgres.start(timeout_s=UP_S)
+    running.servers.give_back()
     running.restored = True
     if not running.until(lambda: sink_lag(running) == 0, CAUGHT_UP_S):
         raise RuntimeError(f"the sink did not catch up after a restore: {sink_lag(running)} outcomes to go")
     processes.start("relay", *workers)
-    processes.wait_ready("relay", *workers)
+    processes.wait_ready("relay", *workers, meanwhile=running.servers.keep_up)
     running.recorder.resume()
     make_backup(running)
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Final
 
 from chaos.stack.disasters import drop_slot, pass_retention, restore
+from chaos.stack.disks import SmallDisk
 from chaos.stack.doubles import Doubles
 from chaos.stack.plan import Fault
 from chaos.stack.running import NORMAL, Running
 from ops.embedded.kafka_cluster import ClusterNode
+from ops.embedded.server import Server
 from ops.engine.scenario import Scenario
 from ops.errors import StartFailed
 
@@ -47,8 +49,8 @@ class Faults:
             "restore": lambda fault: restore(running),
             "slot": lambda fault: drop_slot(running),
             "retention": lambda fault: pass_retention(running),
-            "broker-disk": self._broker_disk,
-            "postgres-disk": self._postgres_disk,
+            "broker-disk": lambda fault: self._fill(running.servers.broker_disk),
+            "postgres-disk": lambda fault: self._fill(running.servers.postgres_disk),
             "clock": self._clock,
             "cdc-twice": lambda fault: self._doubles.send("twice"),
             "cdc-late": lambda fault: self._doubles.send("late"),
@@ -114,46 +116,28 @@ class Faults:
     def _kill_node(self, node: ClusterNode) -> Undo:
         if node.pid is None:
             raise CanNotNow(f"broker {node.number} is away")
-        self._running.said.append(f"broker {node.number}")
-        node.kill()
-        return self._bring_back
+        return self._kill(node)
 
     def _brokers(self, fault: Fault) -> Undo:
-        for node in self._running.servers.cluster.nodes:
-            node.kill()
-        return self._bring_back
+        return self._kill(*self._running.servers.cluster.nodes)
 
     def _postgres_kill(self, fault: Fault) -> Undo:
-        self._running.servers.postgres.kill()
-        return self._bring_back
+        return self._kill(self._running.servers.postgres)
+
+    def _kill(self, *servers: Server) -> Undo:
+        self._running.servers.take(*servers)
+        for one in servers:
+            one.kill()
+        return self._running.servers.give_back
 
     def _postgres_stop(self, fault: Fault) -> Undo:
+        self._running.servers.take(self._running.servers.postgres)
         self._running.servers.postgres.stop()
-        return self._bring_back
+        return self._running.servers.give_back
 
-    def _broker_disk(self, fault: Fault) -> Undo:
-        disk = self._running.servers.broker_disk
+    def _fill(self, disk: SmallDisk) -> Undo:
         disk.fill()
-
-        def free() -> None:
-            disk.free()
-            self._bring_back()
-
-        return free
-
-    def _postgres_disk(self, fault: Fault) -> Undo:
-        disk = self._running.servers.postgres_disk
-        disk.fill()
-
-        def free() -> None:
-            disk.free()
-            self._bring_back()
-
-        return free
-
-    def _bring_back(self) -> None:
-        """Start what is away. Embedded servers end with the thread that starts them: it is this one."""
-        self._running.servers.bring_back()
+        return disk.free
 
     # -- the clock, the network, the engine
     def _clock(self, fault: Fault) -> Undo:
@@ -163,9 +147,11 @@ class Faults:
     def _slow(self, fault: Fault) -> Undo:
         servers = self._running.servers
         servers.network.delay_s, servers.engine_network.delay_s = SLOW_DATABASE_S, SLOW_ENGINE_S
+        servers.netem.slow()
 
         def fast() -> None:
             servers.network.delay_s = servers.engine_network.delay_s = 0.0
+            servers.netem.fast()
 
         return fast
 

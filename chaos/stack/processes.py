@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -89,12 +89,13 @@ class Processes:
             if not member.alive:
                 self._spawn(member)
 
-    def wait_ready(self, *names: str) -> None:
+    def wait_ready(self, *names: str, meanwhile: Callable[[], object] = int) -> None:
         """Wait until these say that they are ready, starting again what dies. Raises TimeoutError."""
         deadline = time.monotonic() + READY_S
         while waiting := [name for name in names if not self.members[name].ready]:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{', '.join(waiting)} did not get ready:\n{self.tail(waiting[0])}")
+            meanwhile()
             self.supervise()
             time.sleep(0.05)
 

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -78,7 +78,6 @@ class Running:
     group: str
     restored: bool = False
     prefix: str = PREFIX
-    said: list[str] = field(default_factory=list)
 
     def wait(self, seconds: float) -> None:
         """Let time pass, and start again what dies meanwhile."""
@@ -91,6 +90,7 @@ class Running:
         """
         deadline = time.monotonic() + seconds
         while True:
+            self.servers.keep_up()
             self.processes.supervise()
             with contextlib.suppress(psycopg.Error, KafkaException, TimeoutError):
                 if condition():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +15,17 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from chaos.stack.disks import SmallDisk
+from chaos.stack.isolation import Netem, own_network
 from chaos.stack.network import Network
 from ops.embedded.folder import open_folder
+from ops.embedded.jars import kafka_jars
+from ops.embedded.java import find_java
 from ops.embedded.kafka_cluster import SIZE, KafkaCluster
 from ops.embedded.ports import HOST
 from ops.embedded.postgres import EmbeddedPostgres
+from ops.embedded.server import Server
 from ops.engine.serving import EngineBeside
+from ops.errors import StartFailed
 from ops.whatsapp.serving import WhatsAppBeside
 
 DATABASE: Final = "chaos"
@@ -32,6 +37,8 @@ POSTGRES_OPTIONS: Final = {
     "max_connections": "200", "max_wal_size": "160MB", "min_wal_size": "80MB", "fsync": "off",
 }  # fmt: skip
 """Small enough for its disk; a power failure is not among the faults."""
+AGAIN_S: Final = 5.0
+"""So long a server that ends at once is left alone."""
 TOKEN: Final = "stand-in-token"
 
 
@@ -48,6 +55,10 @@ class Servers:
     engine: EngineBeside
     engine_network: Network
     whatsapp: WhatsAppBeside
+    netem: Netem
+    away: set[int] = field(default_factory=set)
+    """Which of them may not be started now."""
+    _again_at: dict[int, float] = field(default_factory=dict)
 
     @property
     def database_url(self) -> str:
@@ -73,26 +84,30 @@ class Servers:
         """A connection to the database, each statement its own transaction."""
         return psycopg.connect(self.database_url, autocommit=True, connect_timeout=5)
 
-    def answers(self) -> list[str]:
-        """Names of the servers that run."""
-        nodes = [f"broker {node.number}" for node in self.cluster.nodes if node.pid is not None]
-        return [*nodes, *(["postgres"] if self.postgres.pid is not None else [])]
+    def take(self, *servers: Server) -> None:
+        """These are killed or stopped by us, and stay away until they are given back."""
+        self.away |= {id(one) for one in servers}
 
-    def bring_back(self) -> list[str]:
-        """Start every server that is away, and wait for it; the names of those that were."""
-        back = []
-        for node in self.cluster.nodes:
-            if node.pid is None:
-                node.prepare()
-                node.spawn()
-                back.append(f"broker {node.number}")
-        for node in self.cluster.nodes:
-            if f"broker {node.number}" in back:
-                node.start()
-        if self.postgres.pid is None or not self.postgres.answers():
-            self.postgres.start()
-            back.append("postgres")
-        return back
+    def give_back(self) -> None:
+        """All are to run again; `keep_up` starts them."""
+        self.away.clear()
+
+    def keep_up(self) -> None:
+        """Start what has ended and is to run; doesn't wait. They end with the thread that calls this."""
+        for one in (*self.cluster.nodes, self.postgres):
+            if (
+                one.pid is None
+                and id(one) not in self.away
+                and time.monotonic() >= self._again_at.get(id(one), 0)
+            ):
+                self._again_at[id(one)] = time.monotonic() + AGAIN_S
+                with contextlib.suppress(StartFailed):
+                    one.prepare()
+                    one.spawn()
+
+    def up(self) -> bool:
+        """Whether all servers answer."""
+        return all(one.pid is not None and one.answers() for one in (*self.cluster.nodes, self.postgres))
 
     def leader_of(self, topic: str) -> int | None:
         """The broker that leads a topic's first partition; None: nobody, or nobody answers."""
@@ -105,11 +120,17 @@ class Servers:
 
 @contextmanager
 def serving(folder: Path, *, small_disks: bool = True) -> Iterator[Servers]:
-    """Run all servers with their data in `folder` (made, and readable for Postgres' user), then stop them."""
+    """Run all servers with their data in `folder` (made, and readable for Postgres' user), then stop them.
+
+    They get a network of their own if that is allowed; so this is called before any thread is started.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     with ExitStack() as stack:
         root = open_folder(folder / "kafka")
+        find_java("auto")
+        kafka_jars(root)  # perhaps fetched, while there is a network
+        netem = Netem(own_network())
         broker_disk = SmallDisk(root.root / f"node-{FULL_NODE}", BROKER_DISK if small_disks else None)
         stack.callback(broker_disk.remove)
         postgres_disk = SmallDisk(folder / "postgres", POSTGRES_DISK if small_disks else None)
@@ -126,10 +147,14 @@ def serving(folder: Path, *, small_disks: bool = True) -> Iterator[Servers]:
         engine_network = stack.enter_context(Network(HOST, int(engine_port)))
         whatsapp = stack.enter_context(WhatsAppBeside(token=TOKEN))
         yield Servers(
-            folder, cluster, broker_disk, postgres, postgres_disk, network, engine, engine_network, whatsapp
+            folder,
+            cluster,
+            broker_disk,
+            postgres,
+            postgres_disk,
+            network,
+            engine,
+            engine_network,
+            whatsapp,
+            netem,
         )
-
-
-def free_of(folder: Path) -> None:
-    """Delete a run's folder, once its servers are gone."""
-    shutil.rmtree(folder, ignore_errors=True)
