@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -38,6 +38,9 @@ class MissingServer(RajadaError):
 
 Language = Literal["pt-BR", "en"]
 """A language in which alerts are written."""
+
+SHADOW_PREFIX: Final = "shadow."
+"""What the names of a shadow's topics, groups and changelogs begin with, behind the installation's prefix."""
 
 DEFAULT_DEBOUNCE_MS = 8_000
 MAX_DEBOUNCE_MS = 60_000
@@ -180,6 +183,13 @@ class Settings(BaseSettings):
     """How often a worker sweeps, one worker at a time."""
     sweep_max_lag_s: float = Field(default=60.0, gt=0)
     """The sweep holds while the worker or the sink is further behind."""
+
+    # -- shadow mode (docs/shadow.md)
+    shadow: bool = False
+    """The worker decides beside an old drain and nothing comes of it: it reads the same events, skips stop 0,
+    runs no job, and all that it writes are topics of its own (`shadow.…`). `rajada shadow run` sets it."""
+    shadow_reason: str = Field(default="", pattern=r"^[A-Za-z0-9_.-]{0,63}$")
+    """Under which name of `event_log.metadata` the old drain notes why it made no job; unset = nowhere."""
 
     # -- jobs (docs/jobs.md)
     jobs_run_by: Literal["lanes", "table"] = "lanes"
@@ -418,8 +428,8 @@ class Settings(BaseSettings):
         return self.secret_keys.get_secret_value().split(",") if self.secret_keys is not None else []
 
     def topic(self, name: str) -> str:
-        """The full name of a topic, group or changelog in this installation."""
-        return f"{self.topic_prefix}{name}"
+        """The full name of a topic, group or changelog in this installation; of a shadow, its own."""
+        return f"{self.topic_prefix}{SHADOW_PREFIX if self.shadow else ''}{name}"
 
 
 class WrongSetting(RajadaError):

@@ -75,6 +75,7 @@ def async_pool(
     timeout_s: float = 5.0,
     statement_timeout_ms: int = 30_000,
     autocommit: bool = True,
+    read_only: bool = False,
 ) -> AsyncPool:
     """An asyncio pool, not yet open.
 
@@ -86,9 +87,11 @@ def async_pool(
         timeout_s: how long to wait for a free connection before PoolTimeout (`is_away`).
         statement_timeout_ms: the server ends a statement after this (57014); 0 = never.
         autocommit: each statement its own transaction.
+        read_only: the server refuses whatever would change a row.
     """
+    session = {"statement_timeout": str(statement_timeout_ms)}
     return AsyncConnectionPool(
-        conninfo_for(url, name, {"statement_timeout": str(statement_timeout_ms)}),
+        conninfo_for(url, name, session | ({"default_transaction_read_only": "on"} if read_only else {})),
         kwargs={"autocommit": autocommit},
         name=name,
         min_size=min_size,

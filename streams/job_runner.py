@@ -9,6 +9,7 @@ import faust
 import structlog
 from psycopg_pool import AsyncConnectionPool
 
+from db.pool import AsyncPool
 from schemas.kinds import GROUP_LINK, INBOUND_TURN
 from settings import Settings
 from streams import topics
@@ -19,9 +20,11 @@ from streams.execute import Executor
 from streams.executor_ports import SessionStatus
 from streams.group_link_intake import GroupLinkIntake
 from streams.handlers.answers import Handler
-from streams.handlers.group_link_template import NO_CREDENTIALS
-from streams.handlers.inbound_turn import NO_ENGINE
-from streams.handlers.outgoing import REFUSED
+from streams.handlers.group_link_template import NO_CREDENTIALS, GroupLinkTemplate
+from streams.handlers.http import HttpClient
+from streams.handlers.inbound_turn import NO_ENGINE, InboundTurn
+from streams.handlers.outgoing import REFUSED, Outgoing
+from streams.handlers.whatsapp import WhatsApp
 from streams.heads import EVERYBODY, ContactJobs, decode_jobs, encode_jobs
 from streams.job_book import JobBook
 from streams.job_counting import told
@@ -32,8 +35,9 @@ from streams.job_rows import PostgresJobRows, verify_old
 from streams.just_made import JustMade
 from streams.lanes import Lanes, Limits
 from streams.ports import Outbox
+from streams.sessions import Sessions
 from streams.transport import Batched, Record, Table, each_batch
-from streams.whatsapp_numbers import default_number
+from streams.whatsapp_numbers import Numbers, default_number
 from streams.worker_readings import group_links_source, jobs_source
 from telemetry.readings import Source
 from telemetry.tracing import Member, traces
@@ -54,8 +58,10 @@ class JobRunner:
         handlers: Mapping[str, Handler],
         sessions: SessionStatus,
         just_made: JustMade | None = None,
+        http: HttpClient | None = None,
     ) -> None:
         self._app = app
+        self._http = http
         self._settings = settings
         self._clocks = clocks
         self._partitions = app.conf.topic_partitions
@@ -95,6 +101,25 @@ class JobRunner:
             outbox, partitions=self._partitions, wall_ms=clocks.wall_ms, language=settings.language
         )
 
+    @classmethod
+    def of(
+        cls,
+        app: faust.App,
+        settings: Settings,
+        pool: AsyncPool,
+        outbox: Outbox,
+        clocks: Clocks,
+        just_made: JustMade,
+    ) -> JobRunner:
+        """One that does every kind of job there is, over an HTTP client of its own."""
+        http = HttpClient(settings.ca_file, Outgoing.of(settings))
+        turns = InboundTurn(http, settings)
+        whatsapp = WhatsApp(http, settings, share=lambda: runner.share)
+        links = GroupLinkTemplate(whatsapp, Numbers(pool, settings))
+        handlers: dict[str, Handler] = {turns.kind: turns, links.kind: links}
+        runner = cls(app, settings, pool, outbox, clocks, handlers, Sessions(pool), just_made, http)
+        return runner
+
     def join(self) -> None:
         """Make the application call us."""
         self._agent(topics.JOBS, "jobs", self._intake.jobs)
@@ -131,6 +156,15 @@ class JobRunner:
         await self.executor.give_up(
             self._settings.stop_grace_s if stopping else self._settings.handover_grace_s
         )
+
+    def stop(self) -> None:
+        """Start no more jobs."""
+        self.executor.stop()
+
+    async def close(self) -> None:
+        """Close what calls went over."""
+        if self._http is not None:
+            await self._http.close()
 
     async def fence(self) -> None:
         """The group's word that we own what we owned (see `streams.executor_ports.Fence`)."""

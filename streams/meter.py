@@ -18,15 +18,15 @@ LOG_EVERY: Final = 12
 """In files written: once a minute."""
 
 
-async def tell(counts: Counts, tally: Tally, sweep: Callable[[], Mapping[str, int | str]]) -> None:
-    """Tell for ever; `sweep` gives the numbers of the sweep."""
+async def tell(name: str, counts: Counts, tally: Tally, sweep: Callable[[], Mapping[str, int | str]]) -> None:
+    """Tell for ever, as the process `name`; `sweep` gives the numbers of the sweep."""
     last: dict[str, int | str] = {**told(counts, tally), **sweep()}
-    status.counters("worker", last)
+    status.counters(name, last)
     while True:
         for _ in range(LOG_EVERY):
             await asyncio.sleep(EVERY_S)
             now: dict[str, int | str] = {**told(counts, tally), **sweep()}
-            status.counters("worker", now)
+            status.counters(name, now)
         if now != last:
             log.info("worker_counters", unaccounted=counts.read - counts.accounted, **now)
             last = now

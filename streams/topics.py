@@ -7,7 +7,7 @@ Partition counts are fixed at creation; nothing here ever changes a topic that e
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import structlog
@@ -108,6 +108,23 @@ TOPICS = (
 )
 """Those that carry contacts have one number of partitions: a key hashes to the same one everywhere."""
 
+SHADOW_TOPICS = tuple(
+    topic if topic.cleanup == "compact" else replace(topic, retention_ms=7 * DAY_MS)
+    for topic in TOPICS
+    if topic.name in (JOBS, OUTCOMES, DEAD, PARKING, CONTACTS_CHANGELOG)
+)
+"""What a shadow writes (docs/shadow.md). Its dead letters are nobody's to deal with, so they go by time."""
+
+
+def source_topic(settings: Settings) -> str:
+    """The full name of the topic that a worker takes its events from: a shadow has none of its own."""
+    return f"{settings.topic_prefix}{SOURCE}"
+
+
+def _table(settings: Settings) -> tuple[Topic, ...]:
+    """The topics that a process makes sure of."""
+    return SHADOW_TOPICS if settings.shadow else TOPICS
+
 
 @dataclass(frozen=True, slots=True)
 class Drift:
@@ -136,7 +153,12 @@ def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -
     """
     admin = _client(bootstrap)
     existing = _existing(admin, bootstrap)
-    missing = [topic for topic in TOPICS if settings.topic(topic.name) not in existing]
+    missing = [topic for topic in _table(settings) if settings.topic(topic.name) not in existing]
+    if settings.shadow and source_topic(settings) not in existing:
+        raise TopicsUnusable(
+            f"There is no topic {source_topic(settings)} whose events a shadow could read: `rajada topics "
+            "ensure` makes it, and `rajada relay` or Debezium writes it (docs/shadow.md)."
+        )
     partitions = _partitions(existing, settings)
     made = []
     if missing:
@@ -159,7 +181,7 @@ def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -
                     ) from error
             else:
                 made.append(name)
-        every = {settings.topic(topic.name) for topic in TOPICS}
+        every = {settings.topic(topic.name) for topic in _table(settings)}
         _partitions(_until_visible(admin, every, bootstrap, timeout_s), settings)
     if made:
         log.info("topics_created", topics=made, partitions=partitions)
@@ -168,7 +190,7 @@ def ensure_topics(bootstrap: str, settings: Settings, timeout_s: float = 30.0) -
 
 def partition_count(bootstrap: str, settings: Settings) -> int:
     """How many partitions the topics of this installation have; they were ensured before."""
-    return _existing(_client(bootstrap), bootstrap)[settings.topic(SOURCE)]
+    return _existing(_client(bootstrap), bootstrap)[source_topic(settings)]
 
 
 def _existing(admin: AdminClient, bootstrap: str) -> dict[str, int]:
@@ -190,7 +212,9 @@ def _described(admin: AdminClient, bootstrap: str) -> dict[str, TopicMetadata]:
 
 def _partitions(existing: dict[str, int], settings: Settings) -> int:
     """The number all topics share: that of those which exist, else the setting's."""
-    shared = [settings.topic(topic.name) for topic in TOPICS if topic.partitions is None]
+    shared = [settings.topic(topic.name) for topic in _table(settings) if topic.partitions is None]
+    if settings.shadow:
+        shared.append(source_topic(settings))  # a contact's windows are where its events are
     counts = {name: existing[name] for name in shared if name in existing}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{name} has {count}" for name, count in sorted(counts.items()))

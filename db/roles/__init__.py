@@ -21,7 +21,7 @@ from settings import RajadaError
 FOLDER: Final = Path(__file__).parent
 ROLES: Final = ("relay", "worker", "sink", "web", "reconciler", "operator")
 """Whom there are grants for; `delays` reaches no database, `operator` is who runs `rajada` by hand."""
-ASKED_FOR: Final = ("debezium",)
+ASKED_FOR: Final = ("debezium", "shadow")
 """And for these, which are made only when they are named."""
 DEFAULT_PREFIX: Final = "rajada_"
 SCHEMAS: Final = ("rajada", "connect")

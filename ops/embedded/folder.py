@@ -21,8 +21,8 @@ LAYOUT_VERSION = 1
 
 MARKER = "rajada.json"
 _KIND = "rajada data folder"
-_MADE_BEFORE = frozenset({"worker", "demo", "status"})
-"""A demo, or a worker that was started alone, leaves these in a folder that nobody marked."""
+_MADE_BEFORE = frozenset({"worker", "demo", "status", "shadow"})
+"""A demo, a shadow, or a worker that was started alone, leaves these in a folder that nobody marked."""
 NO_ROOM_BYTES = 1 << 29
 """Below it a running stack is in trouble: Kafka and Postgres end when they can't write."""
 LEAST_FREE_BYTES = 1 << 30

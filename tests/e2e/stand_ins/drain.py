@@ -52,6 +52,14 @@ VALUES (%(organization)s, %(contact)s, 'inbound_turn', %(event)s, %(payload)s,
 ON CONFLICT (organization_id, source_event_id) DO NOTHING
 """
 
+HUMAN = "SELECT 1 FROM conversations WHERE id = %(conversation)s AND assignee_kind = 'user'"
+
+SILENT = """
+UPDATE event_log SET status = 'done', updated_at = now(),
+    metadata = coalesce(metadata, '{}') || '{"why": "not_eligible:human_owner"}'
+WHERE id = %(event)s AND status = 'processing'
+"""
+
 DONE = (
     "UPDATE event_log SET status = 'done', updated_at = now() WHERE id = %(event)s AND status = 'processing'"
 )
@@ -67,6 +75,9 @@ def main() -> None:
     parser.add_argument("--takes-s", type=float, default=0.005)
     parser.add_argument("--window-s", type=float, default=0.5)
     parser.add_argument("--reap-s", type=float, default=300)
+    parser.add_argument(
+        "--heeds", type=int, default=0, help="1: a conversation that a person has is none of its business"
+    )
     options = parser.parse_args()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -94,6 +105,9 @@ def drain(
         "payload": Jsonb({**payload, "crm_event_id": event}),
         "window_s": options.window_s,
     }
+    if options.heeds and connection.execute(HUMAN, values).fetchone():
+        connection.execute(SILENT, values)
+        return
     with connection.transaction():
         known = connection.execute(
             "SELECT 1 FROM job_queue WHERE source_event_id = %(event)s", values

@@ -52,6 +52,9 @@ WHERE id = %(id)s AND status = 'running' AND locked_by = %(name)s
 """
 
 
+HAND_OVER = "UPDATE conversations SET assignee_kind = 'user' WHERE id = %s"
+
+
 def main() -> None:
     """Work until SIGTERM; a job in hand is finished first."""
     parser = argparse.ArgumentParser()
@@ -61,6 +64,9 @@ def main() -> None:
     parser.add_argument("--takes-s", type=float, default=0.02)
     parser.add_argument("--backoff-s", type=float, default=0.2)
     parser.add_argument("--idle-s", type=float, default=0.05)
+    parser.add_argument(
+        "--hands-over", type=int, default=0, help="1: a job gives its conversation to a person"
+    )
     options = parser.parse_args()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -81,6 +87,8 @@ def run(connection: psycopg.Connection, options: argparse.Namespace, row: tuple)
     id_, contact_id, attempts, _, payload, source = row
     connection.execute("INSERT INTO crm_runs VALUES (%s, %s, %s)", [id_, attempts, options.name])
     connection.execute("SELECT pg_sleep(%s)", [options.takes_s])
+    if options.hands_over:
+        connection.execute(HAND_OVER, [payload["conversation_id"]])
     script = connection.execute(
         "SELECT failures FROM crm_script WHERE contact_id = %s", [contact_id]
     ).fetchone()
