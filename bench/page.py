@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import tell
+from bench.peers.method import PEERS_METHOD
 from bench.registry import PARTS
 from bench.results import Bar, Result, Table, load
 
@@ -45,7 +46,7 @@ def write(folder: Path, page: Path) -> None:
 
 def text(results: dict[str, Result], folder: Path) -> str:
     """The page; `folder`: where plots and figures lie, as seen from it."""
-    pieces = [INTRODUCTION]
+    pieces = [INTRODUCTION, PEERS_METHOD]
     bars = [(result, bar) for part in PARTS if (result := results.get(part.name)) for bar in result.bars]
     if bars:
         pieces.append("## Bars\n\n" + "\n".join(_bars(bars)) + "\n")

@@ -12,11 +12,15 @@ from bench.backlog import Result
 from bench.guard import OURS, PLAIN
 from bench.part import Run
 from bench.peer import Peer, Unavailable
+from bench.peers.audit import extrapolated_s
 from bench.results import Bar, Line, Table
+from bench.results import number as figure
 from bench.servers import Servers, own_database
 from bench.wal import written
 from bench.workload import Workload
 
+TOPIC, COMMIT = "Topic to jobs", "Commit to job row"
+"""How the tables of the two ways begin."""
 BAR_RATE = 20_000
 BAR_RATIO = 0.6
 BAR_EVENTS = 100_000
@@ -102,7 +106,7 @@ def _topic(run: Run, size: Size, peers: Sequence[Peer]) -> None:
         lines = [one for one in lines if run.wants(one.name)]
         lines += _peer_lines(run, size, [one for one in peers if one.way == "topic"], made, at, url)
         _rounds(run, lines, at)
-    table = _table(f"Topic to jobs, {size}", lines)
+    table = _table(f"{TOPIC}, {size}", lines)
     if table is None:
         return
     run.found.tables.append(table)
@@ -133,7 +137,7 @@ def _commit(run: Run, size: Size, peers: Sequence[Peer]) -> None:
             made = workload.make(url, events=size.events, contacts=size.contacts, per_window=size.per_window)
             lines += _peer_lines(run, size, of_postgres, made, at, url)
         _rounds(run, lines, at)
-    table = _table(f"Commit to job row, {size}", lines)
+    table = _table(f"{COMMIT}, {size}", lines)
     if table is not None:
         run.found.tables.append(table)
 
@@ -143,9 +147,23 @@ def _peer_lines(
 ) -> Iterator[Contestant]:
     for peer in peers:
         if size.events > peer.most_events:
-            run.found.notes.append(f"{peer.name}: not given {size}, it would take too long")
+            run.found.notes.append(not_given(peer, size, run.found.tables))
         else:
             yield Contestant(peer.name, lambda peer=peer: peer.measure(made, at, url), peer.work, OURS)  # type: ignore[misc]
+
+
+def not_given(peer: Peer, size: Size, tables: Sequence[Table]) -> str:
+    """Why a slow peer was not given a size: how long it would take, going by what was measured of it."""
+    way = TOPIC if peer.way == "topic" else COMMIT
+    known = [one for table in tables if table.title.startswith(way) for one in table.lines]
+    mine = [one for one in known if one.name == peer.name]
+    if not mine:
+        return f"{peer.name}: not given {size}, it would take too long"
+    pace = mine[-1].spread.median
+    return (
+        f"{peer.name}: not given {size}; at its {figure(pace)} events/s it would take "
+        f"{figure(extrapolated_s(pace, 1.0, size.events))} s (extrapolated, not measured)"
+    )
 
 
 def _rounds(run: Run, lines: Sequence[Contestant], at: Servers) -> None:

@@ -112,7 +112,7 @@ def windows_of(made: Iterable[Made]) -> frozenset[tuple[str, ...]]:
     return frozenset(job.events for job in made)
 
 
-def extrapolated_s(measured_events: int, measured_s: float, events: int) -> float:
+def extrapolated_s(measured_events: float, measured_s: float, events: int) -> float:
     """How long `events` would take at the measured pace: an estimate, as if neither keys nor state mattered.
 
     Raises ValueError when nothing was measured.

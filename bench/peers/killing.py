@@ -23,7 +23,7 @@ from bench.peers.audit import Audit, audit
 from bench.peers.feeding import Feed
 from bench.peers.measuring import Streaming, collect, ends_of
 from bench.peers.program import Command, Program, variables
-from bench.processes import Process
+from bench.processes import NotReady, Process
 from bench.servers import Servers, own_topics
 from bench.workload import WINDOW_MS, Workload, records_of
 from settings import Settings
@@ -57,6 +57,14 @@ class Victim(Protocol):
 
 class Worker(Process):
     """Our worker, to be killed."""
+
+    def wait_ready(self) -> float:
+        """As long as the peers are given, which begin with less."""
+        try:
+            return super().wait_ready()
+        except NotReady:
+            self.ensure_alive()
+            return super().wait_ready()
 
     def kill(self) -> None:
         """`kill -9`; what it said of itself is taken away, so that its successor's word is waited for."""
