@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from ops.engine.serving import EngineBeside
     from ops.whatsapp.serving import WhatsAppBeside
 
-# A busy machine is no failure: examples are bounded in number, not in time.
-hypothesis_settings.register_profile("house", deadline=None)
-hypothesis_settings.load_profile("house")
+# A busy machine is no failure: examples are bounded in number, not in time. `make test-thorough` walks each
+# property again with more of them (--hypothesis-profile=thorough).
+hypothesis_settings.register_profile("quick", deadline=None, max_examples=25)
+hypothesis_settings.register_profile("thorough", deadline=None)
+hypothesis_settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session")
