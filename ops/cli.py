@@ -31,6 +31,7 @@ from ops.commands import (
     roles,
     schemas,
     settings,
+    shadow,
     stack,
     sweep,
     tokens,
@@ -112,6 +113,7 @@ app.add_typer(processes.topics, name="topics", rich_help_panel=_PARTS)
 processes.topics.command("describe")(topics.describe)
 processes.topics.command("acls")(acls.acls)
 app.add_typer(connector.app, name="connector", rich_help_panel=_PARTS)
+app.add_typer(shadow.app, name="shadow", rich_help_panel=_TOOLS)
 app.add_typer(schemas.app, name="schemas", rich_help_panel=_TOOLS)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=_TOOLS)
 app.add_typer(alerts.app, name="alerts", rich_help_panel=_TOOLS)

@@ -33,7 +33,7 @@ from schemas.topic_names import (
     SOURCE,
     WHY_GROUP,
 )
-from settings import RajadaError, Settings
+from settings import SHADOW_PREFIX, RajadaError, Settings
 
 Kind: TypeAlias = Literal["topic", "group", "transactional-id"]
 Operation: TypeAlias = Literal[
@@ -42,6 +42,8 @@ Operation: TypeAlias = Literal[
 
 ROLES: Final = ("relay", "worker", "delays", "sink", "web", "reconciler", "operator")
 """Whom there is a list for; `operator` is who runs `rajada` by hand and makes the topics."""
+ASKED_FOR: Final = ("shadow",)
+"""And for these, which are told only when they are named."""
 
 DELAYS: Final = f"{DELAY}."
 """What the names of all delay topics begin with."""
@@ -126,6 +128,8 @@ RIGHTS: Final[Mapping[str, tuple[Right, ...]]] = {
         # orders, and dead letters that go back to where they came from
         *_topics(["Write"], SOURCE, GROUP_LINKS, JOBS, CONTROL, OUTCOMES, PARKING),
         *(Right("group", name, ("Describe",)) for name in (APP_ID, DELAYS_GROUP)),  # how far they are
+        *_topics(["Read"], f"{SHADOW_PREFIX}{OUTCOMES}"),  # its page compares
+        Right("group", f"{SHADOW_PREFIX}{APP_ID}", ("Describe",)),
         _group(WHY_GROUP, bare=True),
         _group(LIVE_GROUP, bare=True),
     ),
@@ -142,7 +146,16 @@ RIGHTS: Final[Mapping[str, tuple[Right, ...]]] = {
             for name in (APP_ID, SINK_GROUP, DELAYS_GROUP, RECONCILER_ID, GRAVES_GROUP, ORIGINALS_GROUP)
         ),
         _group(WHY_GROUP, bare=True),
+        Right("topic", SHADOW_PREFIX, ("Read", "Delete"), start=True),  # `rajada shadow report`, `clean`
+        Right("group", SHADOW_PREFIX, ("Read", "Delete"), start=True),
         Right("transactional-id", PRODUCE_ID, ("Write",), start=True, bare=True),
+    ),
+    "shadow": (
+        *_topics(["Read"], SOURCE),
+        # its own topics, which it makes by itself: whoever tries it out need not ask for them
+        Right("topic", SHADOW_PREFIX, ("Read", "Write", "Create", "DescribeConfigs"), start=True),
+        Right("group", SHADOW_PREFIX, ("Read",), start=True),
+        _group(ORIGINALS_GROUP),
     ),
 }
 """Read and Write bring Describe along. `Delete` is also what erases a topic's records (`rajada forget`)."""
@@ -151,7 +164,7 @@ RIGHTS: Final[Mapping[str, tuple[Right, ...]]] = {
 def rights_of(role: str) -> tuple[Right, ...]:
     """What a role may do. Raises NoSuchRole."""
     if role not in RIGHTS:
-        raise NoSuchRole(f"There is no role {role!r}; there are {', '.join(ROLES)}.")
+        raise NoSuchRole(f"There is no role {role!r}; there are {', '.join((*ROLES, *ASKED_FOR))}.")
     return RIGHTS[role]
 
 
@@ -159,7 +172,7 @@ def entries(role: str, principal: str, settings: Settings) -> list[Entry]:
     """The access list of a role in this installation, each entry once. Raises NoSuchRole.
 
     Args:
-        role: one of ROLES.
+        role: one of ROLES or ASKED_FOR.
         principal: as Kafka names the login: `User:…`.
         settings: the topics' prefix.
     """
@@ -197,7 +210,7 @@ def commands(found: Iterable[Entry], bootstrap: str) -> list[str]:
 def table() -> str:
     """The access lists as the page docs/access.md shows them: a row a role and a resource, in Markdown."""
     rows = ["| role | what | which | may |", "| --- | --- | --- | --- |"]
-    for role in ROLES:
+    for role in (*ROLES, *ASKED_FOR):
         together: dict[tuple[Kind, str, bool], list[Operation]] = {}
         for right in RIGHTS[role]:
             known = together.setdefault((right.kind, right.name, right.start), [])

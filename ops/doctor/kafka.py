@@ -13,6 +13,7 @@ from kafka_access import kafka_client
 from ops.doctor.failover import failover
 from ops.doctor.findings import Check, Verdict, fail, ok, warn
 from ops.doctor.kafka_version import kafka_version
+from ops.doctor.shadow import shadow, topic_of
 from ops.numbers import several
 from settings import RajadaError, Settings
 from streams import topics
@@ -40,7 +41,7 @@ def connect(bootstrap: str) -> ClusterMetadata:
 def kafka_checks(cluster: ClusterMetadata, bootstrap: str, settings: Settings) -> dict[str, Check]:
     """The checks, by name."""
     ours = [settings.topic(topic.name) for topic in topics.TOPICS]
-    return {
+    checks: dict[str, Check] = {
         "brokers": lambda: brokers(cluster, bootstrap, settings),
         "topics": lambda: drifts(check_topics(bootstrap, settings), len(ours)),
         "partitions": lambda: partitions(cluster, settings),
@@ -48,6 +49,9 @@ def kafka_checks(cluster: ClusterMetadata, bootstrap: str, settings: Settings) -
         "dead letters": lambda: dead_letters(graves(bootstrap, settings), settings),
         "failover": lambda: failover(cluster, bootstrap, settings.session_timeout_s),
     }
+    if topic_of(settings) in cluster.topics:
+        checks["shadow"] = lambda: shadow(bootstrap, settings)
+    return checks
 
 
 def brokers(cluster: ClusterMetadata, bootstrap: str, settings: Settings) -> Verdict:

@@ -50,7 +50,7 @@ def pipeline_checks(bootstrap: str, connection: Connection | None, settings: Set
 
     def of_worker() -> Verdict:
         group = settings.topic(topics.APP_ID)
-        described = _group(bootstrap, group)
+        described = group_of(bootstrap, group)
         lag = Lags(bootstrap).of_group(settings.topic(topics.SOURCE), group, LATE_S)
         return reader("worker", described, lag)
 
@@ -58,7 +58,7 @@ def pipeline_checks(bootstrap: str, connection: Connection | None, settings: Set
         if settings.jobs_run_by == "table":
             return ok("not needed: the CRM's own workers run the jobs")
         group, lags = settings.topic(DELAYS_GROUP), Lags(bootstrap)
-        described = _group(bootstrap, group)
+        described = group_of(bootstrap, group)
         lag = [
             position
             for topic, wait_ms in DELAY_TOPICS.items()
@@ -71,7 +71,7 @@ def pipeline_checks(bootstrap: str, connection: Connection | None, settings: Set
         rows = connection.execute(load("sweep_sink"), {"topic_id": lags.topic_id(topic)}).fetchall()
         written = {int(str(partition)): int(str(offset)) for partition, offset in rows}
         lag = lags.of_offsets(topic, written, LATE_S)
-        return reader("sink", _group(bootstrap, settings.topic(GROUP)), lag)
+        return reader("sink", group_of(bootstrap, settings.topic(GROUP)), lag)
 
     checks: dict[str, Check] = {"worker": of_worker, "delays": of_delays}
     if connection is not None:
@@ -86,7 +86,8 @@ def pipeline_checks(bootstrap: str, connection: Connection | None, settings: Set
     wait=wait_fixed(0.5),
     reraise=True,
 )
-def _group(bootstrap: str, name: str) -> Group:
+def group_of(bootstrap: str, name: str) -> Group:
+    """A group, asked now. Raises KafkaException, TimeoutError."""
     admin = AdminClient({**kafka_client(bootstrap), "log_level": 0})
     found = admin.describe_consumer_groups([name], request_timeout=ANSWER_S)[name].result(ANSWER_S)
     return Group(found.state.name.lower(), len(found.members))

@@ -15,7 +15,7 @@ from ops.errors import NotFound, NotYet
 from ops.job_rows import Which
 from ops.moments import now_ms
 from ops.orders import Orders, Refused
-from ops.pages import letters, rows
+from ops.pages import letters, rows, shadow
 from ops.pages.following import Following
 from ops.pages.lags import ReadersLag
 from ops.why.visit import why
@@ -31,6 +31,7 @@ from web.pages.told import (
     Letters,
     Opened,
     Overview,
+    Shadow,
     Story,
     Told,
     Windows,
@@ -176,6 +177,11 @@ class PageDesk:
     def delays(self, whose: str | None) -> Delays:
         """What waits for its time. Raises OpsError."""
         return rows.delays(self._url, whose, 50)
+
+    def shadow(self, whose: str | None, hours: int) -> Shadow:
+        """What a shadow decided beside the old drain. Raises Missing, OpsError."""
+        with _told():
+            return shadow.seen(self._url, self._bootstrap(), self._settings, whose, hours)
 
     def instances(self, whose: str | None) -> Instances:
         """Instances and runs. Raises OpsError."""

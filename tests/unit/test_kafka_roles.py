@@ -9,6 +9,7 @@ import pytest
 import sinks.outcomes
 import streams.delays.process
 from ops.kafka_roles import (
+    ASKED_FOR,
     DELAYS,
     RIGHTS,
     ROLES,
@@ -30,7 +31,7 @@ def may(role: str, operation: str) -> set[str]:
 
 
 def test_every_role_has_a_list_and_no_other_name_has_one() -> None:
-    assert set(RIGHTS) == set(ROLES)
+    assert set(RIGHTS) == {*ROLES, *ASKED_FOR}
     with pytest.raises(NoSuchRole, match="relay, worker"):
         entries("admin", "User:a", INSTALLED)
 
@@ -45,6 +46,14 @@ def test_the_operator_reaches_every_topic_that_is_made_and_the_others_see_them()
     assert may("operator", "Create") == named
     for role in set(ROLES) - {"operator", "web"}:
         assert may(role, "Describe") == named, role
+
+
+def test_a_shadow_writes_and_joins_nothing_but_what_is_its_own() -> None:
+    assert may("shadow", "Write") == may("shadow", "Create") == {"shadow."}
+    assert may("shadow", "Read") == {"shadow.", "ai_agent.dispatch_requested"}
+    found = entries("shadow", "User:s", INSTALLED)
+    assert Entry("User:s", "topic", "acme.shadow.", True, "Write") in found
+    assert Entry("User:s", "group", "acme.shadow.", True, "Read") in found
 
 
 def test_only_the_operator_makes_and_erases() -> None:

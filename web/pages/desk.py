@@ -20,6 +20,7 @@ from web.pages.told import (
     Letters,
     Opened,
     Overview,
+    Shadow,
     Story,
     Windows,
 )
@@ -93,6 +94,10 @@ class Desk(Protocol):
 
     def delays(self, whose: str | None) -> Delays:
         """What waits for its time."""
+        ...
+
+    def shadow(self, whose: str | None, hours: int) -> Shadow:
+        """What a shadow decided beside the old drain in the last hours. Raises Missing: none has run."""
         ...
 
     def instances(self, whose: str | None) -> Instances:

@@ -61,6 +61,13 @@ async def delays(visit: Visit) -> Shown:
     return Shown("delays.html", {"seen": seen})
 
 
+async def shadow(visit: Visit) -> Shown:
+    """What a shadow decided beside the old drain; asked for by hand, since it reads a topic for it."""
+    hours = 24 if visit.request.query_params.get("hours") == "24" else 1
+    seen = await visit.lately(visit.desk.shadow, visit.viewer.whose, hours)
+    return Shown("shadow.html", {"seen": seen, "hours": hours})
+
+
 async def instances(visit: Visit) -> Shown:
     """Instances and the reconciler's runs."""
     seen = await visit.lately(visit.desk.instances, visit.viewer.whose)
@@ -122,6 +129,7 @@ STILL: Final[Mapping[str, Look]] = {
     "/letters": letters,
     "/letters/{topic}/{partition}/{offset}": letter,
     "/search": search,
+    "/shadow": shadow,
 }
 """Those that stay as they were when they were asked for."""
 

@@ -258,6 +258,45 @@ class Delays:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """One window that a shadow and the old drain decided, not in the same way; the time in Unix ms."""
+
+    at_ms: int
+    ours: str
+    theirs: str
+    contact_id: str | None
+    events: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What was found of one kind: the same, different, or not comparable."""
+
+    group: str
+    name: str
+    title: str
+    what: str
+    look: str
+    """What to look at; may be empty."""
+    count: int
+    examples: Sequence[Compared]
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """What a shadow decided beside the old drain (docs/shadow.md)."""
+
+    since_ms: int
+    until_ms: int
+    windows: int
+    events: int
+    found: Sequence[Difference]
+    behind: int | None
+    """Events that it has yet to read; None: not known, or nobody's business."""
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
     """A WhatsApp instance; times in Unix ms."""
 

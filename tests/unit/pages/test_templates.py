@@ -14,9 +14,11 @@ from web.pages.sessions import new_session
 from web.pages.told import (
     Alert,
     Coming,
+    Compared,
     Counted,
     Current,
     Delays,
+    Difference,
     Instance,
     Instances,
     Job,
@@ -28,6 +30,7 @@ from web.pages.told import (
     OpenWindow,
     Overview,
     Run,
+    Shadow,
     Slot,
     Story,
     Told,
@@ -68,6 +71,15 @@ PAGES: dict[str, dict[str, object]] = {
         )
     },
     "delays.html": {"seen": Delays(1, [(HOSTILE, 1)], [JOB])},
+    "shadow.html": {
+        "seen": Shadow(
+            1, 2, 3, 4,
+            [Difference(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, 5,
+                        [Compared(1, HOSTILE, HOSTILE, HOSTILE, [HOSTILE])])],
+            6, [HOSTILE],
+        ),
+        "hours": 1,
+    },
     "instances.html": {
         "seen": Instances(COUNTED, [Instance(HOSTILE, HOSTILE, HOSTILE, 1, True, True)], [RUN], 2)
     },
