@@ -52,7 +52,7 @@ def measured(part: Part, given: argparse.Namespace, shared: SharedServers, say: 
         if shared.started:
             found.versions |= machine.server_versions(shared.get())
     except Exception as error:  # told on the page and by the exit code; the other parts are not worse for it
-        failed = "".join(traceback.format_exception_only(error)).strip()
+        failed = "".join(traceback.format_exception_only(error)).strip().splitlines()[0]
         say.print(traceback.format_exc(), markup=False, highlight=False)
         shared.close()
     return Result(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -72,11 +72,17 @@ class Result:
 
 
 def measure(
-    name: str, workload: Workload, at: Servers, database_url: str, wrap: tuple[str, ...] = ()
+    name: str,
+    workload: Workload,
+    at: Servers,
+    database_url: str,
+    wrap: tuple[str, ...] = (),
+    prepare: Callable[[Settings], None] | None = None,
 ) -> Result:
     """Preload fresh topics, let the process `name` work them off, check what came out.
 
-    Raises Wrong, or bench.processes.NotReady.
+    `prepare` is called before the process starts, when the topics are there. Raises Wrong, or
+    bench.processes.NotReady.
     """
     with own_topics(at, jobs_paused=True) as settings:
         topics.ensure_topics(at.bootstrap, settings)
@@ -84,13 +90,15 @@ def measure(
         outputs = (settings.topic(topics.JOBS), settings.topic(topics.OUTCOMES))
         stamp_when_appended(admin, outputs)
         preload(workload, at.bootstrap, settings)
+        if prepare is not None:
+            prepare(settings)
         with running(name, settings=settings, database_url=database_url, wrap=wrap) as processes:
             process = processes[name]
             started_at = process.wait_ready()
             before, machine_before = process.usage(), busy_s()
-            _until_written(admin, outputs, workload.windows, settings.partitions, process)
+            until_written(admin, outputs, workload.windows, settings.partitions, [process])
             after, machine_after = process.usage(), busy_s()
-        ended_ms, jobs, repeated = _check(workload, at.bootstrap, settings)
+        ended_ms, jobs, repeated = check(workload, at.bootstrap, settings)
     return Result(
         name=name,
         events=len(workload.events),
@@ -113,9 +121,10 @@ def stamp_when_appended(admin: AdminClient, names: tuple[str, ...]) -> None:
         future.result(10)
 
 
-def _until_written(
-    admin: AdminClient, names: tuple[str, ...], wanted: int, partitions: int, process: Process
+def until_written(
+    admin: AdminClient, names: tuple[str, ...], wanted: int, partitions: int, processes: Sequence[Process]
 ) -> None:
+    """Wait until each topic has as many records. Raises Wrong after a while, NotReady when a process ends."""
     newest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's has no types
     latest = {TopicPartition(name, number): newest for name in names for number in range(partitions)}
     deadline = time.monotonic() + PATIENCE_S
@@ -125,13 +134,14 @@ def _until_written(
             ends[partition.topic] += future.result(10).offset
         if all(ends[name] >= wanted for name in names):
             return
-        process.ensure_alive()
+        for process in processes:
+            process.ensure_alive()
         if time.monotonic() > deadline:
-            raise Wrong(f"after {PATIENCE_S:.0f} s only {dict(ends)} of {wanted}:\n{process.tail()}")
+            raise Wrong(f"after {PATIENCE_S:.0f} s only {dict(ends)} of {wanted}:\n{processes[0].tail()}")
         time.sleep(LOOK_S)
 
 
-def _check(workload: Workload, bootstrap: str, settings: Settings) -> tuple[int, int, int]:
+def check(workload: Workload, bootstrap: str, settings: Settings) -> tuple[int, int, int]:
     """Every event in exactly one job, and told as such; returns last append (ms), jobs, repeated records."""
     in_job: dict[str, str] = {}
     jobs: dict[str, bytes] = {}

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -31,6 +32,7 @@ from streams.facts import FactReader
 from streams.question import AskedEvent, Facts, Question, Rules
 
 DATABASE = "rajada_bench_decisions"
+BAR_RATE = 5_000
 FILL = Path(__file__).with_name("decisions_fill.sql")
 
 ASK = """
@@ -107,9 +109,31 @@ def label(decision: Decision) -> str:
     return decision.reason if isinstance(decision, Stop) else type(decision).__name__
 
 
-async def measure(url: str, batch_size: int, batches: int, messages: int) -> float:
-    """Decide every batch, print what came of it, return windows a second."""
-    asked = questions_of(url, batch_size, batches, messages)
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One pass over all batches."""
+
+    windows: int
+    took: tuple[float, ...]
+    """Seconds of each batch, reading and judging."""
+    judging_s: float
+    cpu_s: float
+    """Of client and server."""
+    tally: Counter[str]
+
+    @property
+    def rate(self) -> float:
+        """Windows a second."""
+        return self.windows / sum(self.took)
+
+    @property
+    def cpu_us(self) -> float:
+        """CPU microseconds a window, client and server."""
+        return self.cpu_s / self.windows * 1e6
+
+
+async def measure(url: str, asked: list[list[Question]]) -> Measured:
+    """Decide every batch over one connection."""
     rules, tally, took, judging = Rules(), Counter[str](), list[float](), 0.0
     async with async_pool(url, name="bench", max_size=1) as pool:
         reader = FactReader(pool)
@@ -130,18 +154,20 @@ async def measure(url: str, batch_size: int, batches: int, messages: int) -> flo
             took.append(ended - started)
             judging += ended - judged
         cpu_s = time.process_time() + backend_cpu_s(pid) - cpu_s
-    windows = sum(map(len, asked))
-    rate = windows / sum(took)
-    print(f"batches of {batch_size}, {messages} messages a window: {rate:,.0f} windows/s")
-    tenth = statistics.quantiles(took, n=10)[0]
+    return Measured(sum(map(len, asked)), tuple(took), judging, cpu_s, tally)
+
+
+def tell(one: Measured, batch_size: int, messages: int) -> None:
+    """Print it."""
+    print(f"batches of {batch_size}, {messages} messages a window: {one.rate:,.0f} windows/s")
+    tenth = statistics.quantiles(one.took, n=10)[0]
     print(
         f"  a batch: quickest tenth {tenth * 1000:.1f} ms ({batch_size / tenth:,.0f} windows/s), "
-        f"median {statistics.median(took) * 1000:.1f} ms, worst {max(took) * 1000:.1f} ms"
+        f"median {statistics.median(one.took) * 1000:.1f} ms, worst {max(one.took) * 1000:.1f} ms"
     )
-    print(f"  judging alone: {windows / judging:,.0f} windows/s")
-    print(f"  by the processors' own clocks, client and server: {windows / cpu_s:,.0f} windows/s")
-    print(f"  {dict(tally.most_common())}")
-    return rate
+    print(f"  judging alone: {one.windows / one.judging_s:,.0f} windows/s")
+    print(f"  by the processors' own clocks, client and server: {1e6 / one.cpu_us:,.0f} windows/s")
+    print(f"  {dict(one.tally.most_common())}")
 
 
 def main() -> int:
@@ -152,10 +178,13 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=3, help="messages a window")
     given = parser.parse_args()
     with postgres() as admin_url, bench_database(admin_url) as url:
-        rate = asyncio.run(measure(url, given.batch_size, given.batches, given.messages))
-        asyncio.run(measure(url, 1, 200, given.messages))
-    print("bar: 5,000 windows/s:", "met" if rate >= 5_000 else "MISSED")
-    return 0 if rate >= 5_000 else 1
+        found = []
+        for size, batches in ((given.batch_size, given.batches), (1, 200)):
+            found.append(asyncio.run(measure(url, questions_of(url, size, batches, given.messages))))
+            tell(found[-1], size, given.messages)
+    met = found[0].rate >= BAR_RATE
+    print(f"bar: {BAR_RATE:,} windows/s:", "met" if met else "MISSED")
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

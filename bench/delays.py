@@ -25,6 +25,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from rich.console import Console
@@ -144,46 +145,91 @@ def shown(arrived: Sequence[Arrived]) -> Table:
     return table
 
 
-def measure(arguments: argparse.Namespace, bootstrap: str, console: Console) -> bool:
-    """One run; returns whether the bars are met."""
+@dataclass(frozen=True)
+class Measured:
+    """One run."""
+
+    sent: int
+    seconds: float
+    arrived: tuple[Arrived, ...]
+    twice: int
+    """Records that arrived again."""
+    hops: int
+    cpu_s: float
+    """Of all forwarders."""
+    peak_mib: float
+
+    @property
+    def missing(self) -> int:
+        """Records that did not arrive."""
+        return self.sent - len(self.arrived) + self.twice
+
+    @property
+    def early(self) -> int:
+        """Records that arrived before they were due."""
+        return sum(one.late_ms < 0 for one in self.arrived)
+
+    def late_ms(self, share: float) -> float:
+        """A percentile of the lateness."""
+        late = sorted(one.late_ms for one in self.arrived)
+        return late[math.ceil(share * len(late)) - 1]
+
+    @property
+    def met(self) -> bool:
+        """Whether it was as it must be."""
+        return (
+            bool(self.arrived)
+            and self.late_ms(0.99) <= BAR_MS
+            and not (self.early or self.missing or self.twice)
+        )
+
+
+def measure(bootstrap: str, *, rate: float, seconds: float, longest: float, forwarders: int = 1) -> Measured:
+    """One run: `rate` records a second for so many seconds, delayed by up to `longest` seconds."""
     settings = Settings(
-        topic_prefix=f"bench-delays-{os.getpid()}.", kafka_bootstrap_servers=bootstrap, partitions=8
+        topic_prefix=f"bench-delays-{uuid4().hex[:8]}.", kafka_bootstrap_servers=bootstrap, partitions=8
     )
     ensure_topics(bootstrap, settings)
-    count = int(arguments.rate * arguments.seconds)
+    count = int(rate * seconds)
     spawn = multiprocessing.get_context("spawn")
-    sender = spawn.Process(
-        target=send, args=(bootstrap, settings, arguments.rate, count, int(arguments.longest * 1000))
-    )
+    sender = spawn.Process(target=send, args=(bootstrap, settings, rate, count, int(longest * 1000)))
     with ExitStack() as stack:
-        forwarders: list[Process] = []
-        for _ in range(arguments.forwarders):
-            started = stack.enter_context(running("delays", settings=settings, database_url=""))
-            forwarders.append(started["delays"])
-            started["delays"].wait_ready()
-        before = [one.usage().cpu_s for one in forwarders]
+        started: list[Process] = []
+        for _ in range(forwarders):
+            started.append(
+                stack.enter_context(running("delays", settings=settings, database_url=""))["delays"]
+            )
+            started[-1].wait_ready()
+        before = sum(one.usage().cpu_s for one in started)
         began = time.monotonic()
         sender.start()
-        until_s = began + arguments.seconds + arguments.longest + 30
-        arrived, twice = read(bootstrap, settings, count, until_s)
+        arrived, twice = read(bootstrap, settings, count, began + seconds + longest + 30)
         took_s = time.monotonic() - began
         sender.join()
         time.sleep(SETTLE_S)
-        hops = [one.counted() for one in forwarders]
-        used = [one.usage() for one in forwarders]
-    console.print(shown(arrived))
-    cpu_s = sum(one.cpu_s for one in used) - sum(before)
-    forwarded = sum(int(one.get("forwarded", 0)) for one in hops)
-    console.print(
-        f"{count:,} records in {took_s:.0f} s, {count - len(arrived) + twice:,} missing, {twice:,} twice; "
-        f"{forwarded:,} hops, {cpu_s / max(forwarded, 1) * 1e6:.0f} µs of CPU a hop, "
-        f"{max(one.peak_mib for one in used):.0f} MiB"
+        used = [one.usage() for one in started]
+        hops = sum(int(one.counted().get("forwarded", 0)) for one in started)
+    return Measured(
+        sent=count,
+        seconds=took_s,
+        arrived=tuple(arrived),
+        twice=twice,
+        hops=hops,
+        cpu_s=sum(one.cpu_s for one in used) - before,
+        peak_mib=max(one.peak_mib for one in used),
     )
-    late = sorted(one.late_ms for one in arrived)
-    met = bool(late) and late[math.ceil(0.99 * len(late)) - 1] <= BAR_MS and late[0] >= 0
-    met = met and len(late) == count and not twice
-    console.print(f"bar: p99 ≤ {BAR_MS} ms, 0 early, each once: " + ("[green]met" if met else "[red]MISSED"))
-    return met
+
+
+def tell(one: Measured, console: Console) -> None:
+    """Print it."""
+    console.print(shown(one.arrived))
+    console.print(
+        f"{one.sent:,} records in {one.seconds:.0f} s, {one.missing:,} missing, {one.twice:,} twice; "
+        f"{one.hops:,} hops, {one.cpu_s / max(one.hops, 1) * 1e6:.0f} µs of CPU a hop, {one.peak_mib:.0f} MiB"
+    )
+    console.print(
+        f"bar: p99 ≤ {BAR_MS} ms, 0 early, each once: " + ("[green]met" if one.met else "[red]MISSED")
+    )
 
 
 def main() -> int:
@@ -197,7 +243,15 @@ def main() -> int:
     parser.add_argument("--forwarders", type=int, default=1)
     arguments = parser.parse_args()
     with kafka() as bootstrap:
-        return 0 if measure(arguments, bootstrap, Console()) else 1
+        found = measure(
+            bootstrap,
+            rate=arguments.rate,
+            seconds=arguments.seconds,
+            longest=arguments.longest,
+            forwarders=arguments.forwarders,
+        )
+    tell(found, Console())
+    return 0 if found.met else 1
 
 
 if __name__ == "__main__":

@@ -14,11 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from uuid import uuid4
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.servers import own_database, own_topics, servers
+from bench.servers import Servers, own_database, own_topics, servers
 from schemas.codec import encode_job
 from schemas.dead import Cause, Header, dead_headers
 from schemas.records import EventRef, Job
@@ -103,15 +104,30 @@ def arrived(settings: Settings, topic: str) -> tuple[int, int]:
     return count, len(seen)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--letters", type=int, default=100_000)
-    parser.add_argument("--rate", default=None, help="as the command's; default: the command's own")
-    asked = parser.parse_args()
-    with servers() as at, own_database(at.admin_url) as url, own_topics(at) as settings:
+@dataclass(frozen=True, slots=True)
+class Requeued:
+    """One run of the command."""
+
+    letters: int
+    seconds: float
+    """Of the whole command."""
+    copying_s: float
+    cpu_s: float
+    peak_mib: float
+    copies: dict[str, tuple[int, int]]
+    """Topic → records, and how many different letters they are copies of."""
+
+    @property
+    def arrived(self) -> int:
+        """Copies in all; as many as letters, or something is wrong."""
+        return sum(count for count, _ in self.copies.values())
+
+
+def measure(at: Servers, count: int, rate: str | None = None) -> Requeued:
+    """Fill a dead letters' topic of its own and requeue all of it. RuntimeError when the command fails."""
+    with own_database(at.admin_url) as url, own_topics(at) as settings:
         ensure_topics(at.bootstrap, settings)
-        fill(settings, asked.letters)
+        fill(settings, count)
         environment = {
             **os.environ,
             "KAFKA_BOOTSTRAP_SERVERS": at.bootstrap,
@@ -121,22 +137,33 @@ def main() -> None:
         command = [sys.executable, "-m", "ops.cli", "dlq", "requeue", "--all", "--yes", "--json"]
         before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         done = subprocess.run(
-            [*command, *(["--rate", asked.rate] if asked.rate else [])],
+            [*command, *(["--rate", rate] if rate else [])],
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         seconds = time.monotonic() - begun
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode:
-            sys.exit(done.stderr)
+            raise RuntimeError(done.stderr)
         told = json.loads(done.stdout)
         copies = {topic: arrived(settings, topic) for topic in (SOURCE, CONTROL)}
-    print(f"{told['requeued']:,} letters requeued in {seconds:.1f} s (bar: {BAR_S:.0f} s), of them")
-    print(f"  {told['seconds']:.1f} s of copying, {told['requeued'] / told['seconds']:,.0f} letters/s")
     cpu_s = usage.ru_utime + usage.ru_stime - before.ru_utime - before.ru_stime
-    print(f"  {cpu_s:.1f} s of CPU, peak memory {usage.ru_maxrss / 1024:.0f} MiB")
-    for topic, (count, different) in copies.items():
+    return Requeued(told["requeued"], seconds, told["seconds"], cpu_s, usage.ru_maxrss / 1024, copies)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--letters", type=int, default=100_000)
+    parser.add_argument("--rate", default=None, help="as the command's; default: the command's own")
+    asked = parser.parse_args()
+    with servers() as at:
+        one = measure(at, asked.letters, asked.rate)
+    print(f"{one.letters:,} letters requeued in {one.seconds:.1f} s (bar: {BAR_S:.0f} s), of them")
+    print(f"  {one.copying_s:.1f} s of copying, {one.letters / one.copying_s:,.0f} letters/s")
+    print(f"  {one.cpu_s:.1f} s of CPU, peak memory {one.peak_mib:.0f} MiB")
+    for topic, (count, different) in one.copies.items():
         print(f"  {topic}: {count:,} records, {different:,} different")
-    if sum(count for count, _ in copies.values()) != asked.letters or seconds > BAR_S:
+    if one.arrived != asked.letters or one.seconds > BAR_S:
         sys.exit("not as it must be")
 
 

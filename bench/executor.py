@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import statistics
 import time
 from collections import Counter
@@ -108,12 +107,12 @@ def measure(
     """All three, in turns, in one run."""
     found = []
     with engine_process(delay_ms) as url, own_database(at.admin_url) as database, own_topics(at) as settings:
-        os.environ |= {
+        more = {
             "AGENT_ENGINE_URL": url,
             "EXECUTOR_CONCURRENCY": str(concurrency),
             "RAJADA_CHANNEL_RATE_PER_S": "0",
         }
-        with running("worker", settings=settings, database_url=database) as processes:
+        with running("worker", settings=settings, database_url=database, more=more) as processes:
             worker = processes["worker"]
             worker.wait_ready()
             for _ in range(rounds):

@@ -50,11 +50,29 @@ def busy_s() -> float:
     return (user + nice + system + irq + softirq + steal) / _TICKS
 
 
+def cpu_s(pid: int | None) -> float:
+    """CPU seconds, user and system, that a process of this machine has used (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def peak_mib(pid: int | None) -> float:
+    """Most memory that it had resident, MiB (Linux)."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
 class Process:
     """One of `COMMANDS`, running."""
 
     def __init__(
-        self, name: str, settings: Settings, database_url: str, home: Path, wrap: tuple[str, ...]
+        self,
+        name: str,
+        settings: Settings,
+        database_url: str,
+        home: Path,
+        wrap: tuple[str, ...] = (),
+        more: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self._status = home / "status"
@@ -71,6 +89,7 @@ class Process:
             "RAJADA_JOBS_RUN_BY": settings.jobs_run_by,
             "INBOUND_DEBOUNCE_MS": str(settings.inbound_debounce_ms),
             status.STATUS_DIR: str(self._status),
+            **(more or {}),
         }
         with self._log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -108,11 +127,7 @@ class Process:
 
     def usage(self) -> Usage:
         """What it has used since it was started (Linux)."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        peak = next(
-            line for line in Path(f"/proc/{self.pid}/status").read_text().splitlines() if "VmHWM" in line
-        )
-        return Usage((int(fields[11]) + int(fields[12])) / _TICKS, int(peak.split()[1]) / 1024)
+        return Usage(cpu_s(self.pid), peak_mib(self.pid))
 
     def tail(self) -> str:
         """The end of its log."""
@@ -131,15 +146,22 @@ class Process:
 
 @contextmanager
 def running(
-    *names: str, settings: Settings, database_url: str, wrap: tuple[str, ...] = ()
+    *names: str,
+    settings: Settings,
+    database_url: str,
+    wrap: tuple[str, ...] = (),
+    more: Mapping[str, str] | None = None,
 ) -> Iterator[dict[str, Process]]:
-    """Start processes of `COMMANDS` (`wrap` is put before their commands) and stop them after the block."""
+    """Start processes of `COMMANDS` and stop them after the block.
+
+    `wrap` is put before their commands; `more`: further variables of their environment.
+    """
     with tempfile.TemporaryDirectory(prefix="rajada-bench-") as folder:
         home = Path(folder)
         started: dict[str, Process] = {}
         try:
             for name in names:
-                started[name] = Process(name, settings, database_url, home, wrap)
+                started[name] = Process(name, settings, database_url, home, wrap, more)
             yield started
         finally:
             for process in started.values():

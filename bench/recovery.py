@@ -12,21 +12,25 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import Producer
 
+from bench.processes import cpu_s, peak_mib
 from bench.servers import broker
 from chaos.transport import create_topics, delete_topics
 from streams.contact import Contact, Window, WindowEvent, encode_contact
 
 PARTITIONS = 4
+SNAPSHOTS_S = 180.0
 TOLD = re.compile(r"table recovered\s+keys=(\d+).*read=(\d+).*took_s=([\d.]+)")
 
 
@@ -51,8 +55,31 @@ def fill(bootstrap: str, changelog: str, keys: int) -> int:
     return written
 
 
-def recover(bootstrap: str, name: str, folder: Path, keys: int) -> subprocess.Popen[bytes]:
-    """Start a worker, wait until it works, tell how long that took."""
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A start."""
+
+    keys: int
+    read: int
+    """Records read from the changelog."""
+    seconds: float
+    """Of recovery alone."""
+    until_ready_s: float
+    """From the start of the process."""
+    cpu_s: float
+    peak_mib: float
+
+    def __str__(self) -> str:
+        """In one line."""
+        return (
+            f"{self.keys:,} keys, {self.read:,} read from the changelog: {self.seconds:.1f} s, "
+            f"{self.until_ready_s:.1f} s from the start of the process, {self.cpu_s:.1f} s of a processor; "
+            f"{self.peak_mib:.0f} MiB; load {os.getloadavg()[0]:.1f}"
+        )
+
+
+def recover(bootstrap: str, name: str, folder: Path, keys: int) -> tuple[Recovered, subprocess.Popen[bytes]]:
+    """Start a worker and wait until it works. RuntimeError when it doesn't, or holds other keys."""
     log = folder / f"log-{time.monotonic_ns()}"
     environment = {
         "BENCH_ID": name, "BENCH_BOOTSTRAP": bootstrap, "BENCH_DATA": str(folder / "data"),
@@ -64,24 +91,20 @@ def recover(bootstrap: str, name: str, folder: Path, keys: int) -> subprocess.Po
         process = subprocess.Popen(
             [*command, "--without-web"], env={**os.environ, **environment}, stdout=output, stderr=output
         )
-    while not (found := TOLD.search(log.read_text())):
-        if process.poll() is not None or time.monotonic() - began > 300:
-            raise RuntimeError(log.read_text()[-3000:])
-        time.sleep(0.05)
-    held, read, took = int(found[1]), int(found[2]), float(found[3])
-    if held != keys:
-        raise RuntimeError(f"{held} keys instead of {keys}")
-    ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    processor = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    peak = int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]  # Linux has it
-    print(
-        f"{held:,} keys, {read:,} read from the changelog: {took:.1f} s, "
-        f"{time.monotonic() - began:.1f} s from the start of the process, "
-        f"{processor:.1f} s of a processor; {peak} MiB; load {os.getloadavg()[0]:.1f}",
-        flush=True,
-    )
-    return process
+    try:
+        while not (found := TOLD.search(log.read_text())):
+            if process.poll() is not None or time.monotonic() - began > 300:
+                raise RuntimeError(log.read_text()[-3000:])
+            time.sleep(0.05)
+        if int(found[1]) != keys:
+            raise RuntimeError(f"{found[1]} keys instead of {keys}")
+        took, peak = time.monotonic() - began, peak_mib(process.pid)
+        told = Recovered(keys, int(found[2]), float(found[3]), took, cpu_s(process.pid), peak)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return told, process
 
 
 def main() -> None:
@@ -89,24 +112,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.recovery")
     parser.add_argument("--keys", type=int, default=1_000_000)
     options = parser.parse_args()
-    with broker() as bootstrap:
-        measure(bootstrap, options)
+    with broker() as bootstrap, filled(bootstrap, options.keys) as name:
+        for one in both(bootstrap, name, options.keys):
+            print(one, flush=True)
 
 
-def measure(bootstrap: str, options: argparse.Namespace) -> None:
-    """Recover from the changelog, then from snapshots."""
+@contextmanager
+def filled(bootstrap: str, keys: int) -> Iterator[str]:
+    """Name of an application whose changelog holds so many contacts; its topics are deleted afterwards."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
     changelog = f"{name}-contacts-changelog"
-    folder = Path(tempfile.mkdtemp(prefix="rajada-bench-"))
     create_topics(bootstrap, [f"{name}.in"], PARTITIONS)
     create_topics(bootstrap, [changelog], PARTITIONS, {"cleanup.policy": "compact"})
     try:
-        size = fill(bootstrap, changelog, options.keys)
-        print(f"{options.keys:,} contacts of {size // options.keys} bytes")
+        fill(bootstrap, changelog, keys)
+        yield name
+    finally:
+        delete_topics(bootstrap, [f"{name}.in", changelog])
+
+
+def both(bootstrap: str, name: str, keys: int) -> Iterator[Recovered]:
+    """Recover from the changelog; and, once that worker has snapshots and was killed, from its disk."""
+    with tempfile.TemporaryDirectory(prefix="rajada-bench-", ignore_cleanup_errors=True) as home:
+        folder = Path(home)
         for again in (False, True):
-            process = recover(bootstrap, name, folder, options.keys)
+            told, process = recover(bootstrap, name, folder, keys)
             try:
-                deadline = time.monotonic() + 180
+                yield told
+                deadline = time.monotonic() + SNAPSHOTS_S
                 while not again and len(list(folder.rglob("*.snapshot"))) < PARTITIONS:
                     if time.monotonic() > deadline:
                         raise RuntimeError("no snapshots were written")
@@ -114,9 +147,6 @@ def measure(bootstrap: str, options: argparse.Namespace) -> None:
             finally:
                 process.kill()
                 process.wait()
-    finally:
-        delete_topics(bootstrap, [f"{name}.in", changelog])
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

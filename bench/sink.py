@@ -33,6 +33,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from psycopg.conninfo import make_conninfo
 
+from bench import wal
+from bench.processes import cpu_s
 from bench.servers import Servers, servers
 from bench.sink_bare import bare
 from db.migrate import migrate
@@ -234,29 +236,84 @@ class Sink:
         self.written += count
         return time.perf_counter() - started
 
+    def cpu_s(self) -> float:
+        """CPU seconds that it has used."""
+        assert self._process.pid is not None
+        return cpu_s(self._process.pid)
+
     def _signal(self, number: signal.Signals) -> None:
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Rounds of the sink beside the bare statements, in outcomes a second."""
+
+    name: str
+    sink: tuple[float, ...]
+    bare: tuple[float, ...]
+    cpu_us: tuple[float, ...]
+    """CPU µs of the sink's process an outcome."""
+    wal_bytes: float
+    """Write-ahead log of the sink's writes, bytes an outcome (median)."""
+
+    def __str__(self) -> str:
+        """In one line."""
+        ratios = [ours / least for ours, least in zip(self.sink, self.bare, strict=True)]
+        told = f"{self.name:34} {median(self.sink):>9,.0f} outcomes/s   bare {median(self.bare):>9,.0f}"
+        return f"{told}   ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
 def compare(
-    bench: Bench, producer: Producer, sink: Sink, name: str, outcomes: list[Outcome], rows: bool
-) -> None:
+    bench: Bench,
+    producer: Producer,
+    sink: Sink,
+    name: str,
+    outcomes: list[Outcome],
+    rows: bool,
+    of_round: int = ROUND,
+) -> Compared:
     """Round by round the bare statements, then the sink with the same outcomes; what else runs meets both."""
-    ratios, found = [], []
-    for first in range(0, len(outcomes), ROUND):
-        part = outcomes[first : first + ROUND]
+    found, beside, cpu_us, logged = [], [], [], []
+    for first in range(0, len(outcomes), of_round):
+        part = outcomes[first : first + of_round]
         if rows:
             seed(bench.url, bench, part)
             seed(bench.bare_url, bench, part)
         sink.freeze()
         produce(bench, producer, part)
         least = bare(bench.bare_url, part, BATCH)
-        seconds = sink.write(len(part))
-        ratios.append(least / seconds)
+        before = sink.cpu_s()
+        with wal.written(bench.url) as log:
+            seconds = sink.write(len(part))
         found.append(len(part) / seconds)
-    told = f"{name:34} {median(found):>9,.0f} outcomes/s   bare {median(found) / median(ratios):>9,.0f}"
-    print(f"{told}   ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
+        beside.append(len(part) / least)
+        cpu_us.append((sink.cpu_s() - before) / len(part) * 1e6)
+        logged.append(log.size / len(part))
+    return Compared(name, tuple(found), tuple(beside), tuple(cpu_us), median(logged))
+
+
+def kinds(bench: Bench, count: int) -> Iterator[tuple[str, list[Outcome], bool]]:
+    """What is measured apart: name, outcomes, and whether their events have rows."""
+    windows = list(outcomes_of(bench, count, EVENTS_A_WINDOW, True))
+    yield "stops of one event", list(outcomes_of(bench, count, 1, False)), True
+    yield "windows of three with their job", windows, True
+    yield "starts and ends of those jobs", list(lives_of(windows)), False
+    yield "all of it mixed", list(mixed_of(bench, count)), True
+    yield "windows without rows", list(outcomes_of(bench, count, EVENTS_A_WINDOW, True)), False
+
+
+def producer_of(bench: Bench) -> Producer:
+    """Onto the outcomes topic."""
+    return Producer({"bootstrap.servers": bench.bootstrap, "partitioner": "murmur2_random", "linger.ms": 1})
+
+
+def warm_up(bench: Bench, producer: Producer, sink: Sink, count: int) -> None:
+    """Let the sink start and write something."""
+    warm = list(outcomes_of(bench, count, 1, False))
+    produce(bench, producer, warm)
+    sink.write(len(warm))
 
 
 def latency(bench: Bench, producer: Producer, count: int) -> None:
@@ -293,23 +350,11 @@ def main() -> None:
     parser.add_argument("--lone", type=int, default=200)
     arguments = parser.parse_args()
     with servers() as at, prepared(at, arguments.partitions) as bench:
-        producer = Producer(
-            {"bootstrap.servers": bench.bootstrap, "partitioner": "murmur2_random", "linger.ms": 1}
-        )
-        count = arguments.outcomes
-        windows = list(outcomes_of(bench, count, EVENTS_A_WINDOW, True))
+        producer = producer_of(bench)
         with Sink(bench) as sink:
-            warm = list(outcomes_of(bench, ROUND, 1, False))
-            produce(bench, producer, warm)
-            sink.write(len(warm))
-            for name, outcomes, rows in (
-                ("stops of one event", list(outcomes_of(bench, count, 1, False)), True),
-                ("windows of three with their job", windows, True),
-                ("starts and ends of those jobs", list(lives_of(windows)), False),
-                ("all of it mixed", list(mixed_of(bench, count)), True),
-                ("windows without rows", list(outcomes_of(bench, count, EVENTS_A_WINDOW, True)), False),
-            ):
-                compare(bench, producer, sink, name, outcomes, rows)
+            warm_up(bench, producer, sink, ROUND)
+            for name, outcomes, rows in kinds(bench, arguments.outcomes):
+                print(compare(bench, producer, sink, name, outcomes, rows), flush=True)
         latency(bench, producer, arguments.lone)
 
 

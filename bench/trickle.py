@@ -90,8 +90,8 @@ def measure(at: Servers, *, lone: int, steady: int, rate: float) -> Trickle:
         together = _written(connection, clinic, patients[lone:-3], 1 / rate)
         seconds = time.monotonic() - begun
         cpu_s = {name: process.usage().cpu_s - before[name] for name, process in processes.items()}
-        lateness = _lateness(at.bootstrap, settings)
-    return Trickle(Latency.of(alone), Latency.of(together), rate, Latency.of(lateness), cpu_s, seconds)
+        late = lateness(at.bootstrap, settings)
+    return Trickle(Latency.of(alone), Latency.of(together), rate, Latency.of(late), cpu_s, seconds)
 
 
 def _written(
@@ -118,13 +118,14 @@ def _written(
     return beyond
 
 
-def _lateness(bootstrap: str, settings: Settings) -> list[float]:
+def lateness(bootstrap: str, settings: Settings, since_ms: int = 0) -> list[float]:
+    """Decision less deadline in ms, of every window decided since then (ms since the epoch)."""
     late = []
     for record in read_all(bootstrap, settings.topic(topics.OUTCOMES), settings.partitions):
         value = record.value()
         assert isinstance(value, bytes), "records of ours have a value"
         outcome = decode_outcome(value)
-        if outcome.outcome is None:
+        if outcome.outcome is None or outcome.at_ms < since_ms:
             continue  # what became of a job later
         facts = msgspec.json.decode(outcome.facts or "{}", type=dict[str, object])
         deadline_ms = facts["deadline_ms"]

@@ -1,0 +1,150 @@
+"""Part `latency`: commit to job beyond the window and lateness of windows, with relay and with Debezium."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psycopg
+
+from bench import debezium, paced
+from bench.paced import Beyond, Stream
+from bench.part import Run
+from bench.processes import cpu_s, running
+from bench.results import Bar, Line, Table
+from bench.servers import own_database, own_topics
+from bench.trickle import Latency, lateness
+from ops.clinic import Clinic
+from settings import Settings
+
+WINDOW_MS = 1_000
+BEYOND_MS = {"relay": 150.0, "debezium": 250.0}
+"""The bars of the 99th percentile."""
+LATENESS_MS = 100.0
+POLL_S = 20.0
+STREAMS = (Stream(1, 30), Stream(100, 10), Stream(1_000, 10, 10), Stream(5_000, 10, 10))
+QUICK = (Stream(100, 5),)
+WARM_UP = Stream(20, 3)
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What was measured of one stream."""
+
+    stream: Stream
+    beyond: list[Latency] = field(default_factory=list)
+    late: list[Latency] = field(default_factory=list)
+    cpu_us: list[float] = field(default_factory=list)
+    paced: list[float] = field(default_factory=list)
+
+
+def run(run: Run) -> None:
+    """Both publishers, every rate."""
+    streams = [one for one in (QUICK if run.quick else STREAMS) if one.rate <= run.size("rate", 1_000_000)]
+    lines: list[Line] = []
+    for publisher in ("relay",) if run.quick else ("relay", "debezium"):
+        if run.wants(publisher):
+            rounds = _measured(run, publisher, streams)
+            lines += [_line(publisher, one) for one in rounds]
+            run.found.bars += _bars(publisher, rounds)
+    title = "Commit to job row beyond the window"
+    note = (
+        f"The 99th percentile of each round. A drain that polls every {POLL_S:.0f} s would stand at "
+        f"{POLL_S * 500:,.0f} ms for the median and {POLL_S * 990:,.0f} ms for the 99th percentile."
+    )
+    table = Table(
+        title=title,
+        unit="p99 ms",
+        lines=tuple(lines),
+        better="less",
+        chart="lines",
+        x_title="events/s",
+        note=note,
+    )
+    run.found.tables.append(table)
+
+
+@contextmanager
+def _pipeline(run: Run, publisher: str, settings: Settings, url: str) -> Iterator[Callable[[], float]]:
+    """Publisher, worker and sink, ready; gives a function that tells the CPU seconds of all three."""
+    if publisher == "relay":
+        with running("relay", "worker", "sink", settings=settings, database_url=url) as processes:
+            for process in processes.values():
+                process.wait_ready()
+            yield lambda: sum(one.usage().cpu_s for one in processes.values())
+        return
+    with (
+        debezium.registered(run.at, settings, url) as (_, _, pid),
+        running("worker", "sink", settings=settings, database_url=url) as processes,
+    ):
+        for process in processes.values():
+            process.wait_ready()
+        yield lambda: cpu_s(pid) + sum(one.usage().cpu_s for one in processes.values())
+
+
+def _measured(run: Run, publisher: str, streams: list[Stream]) -> list[Rounds]:
+    at = run.at
+    found = [Rounds(stream) for stream in streams]
+    with (
+        own_database(at.admin_url) as url,
+        own_topics(at, jobs_paused=True) as settings,
+        _pipeline(run, publisher, settings, url) as used_s,
+        psycopg.connect(url, autocommit=True) as connection,
+    ):
+        clinic = Clinic.found(connection, debounce_ms=WINDOW_MS)
+        _streamed(url, connection, clinic, WARM_UP)
+        for number in range(run.rounds):
+            for one in found:
+                since_ms, before = time.time_ns() // 1_000_000, used_s()
+                beyond = _streamed(url, connection, clinic, one.stream)
+                one.cpu_us.append((used_s() - before) / one.stream.messages * 1e6)
+                one.beyond.append(Latency.of(beyond.ms))
+                one.late.append(Latency.of(lateness(at.bootstrap, settings, since_ms)))
+                one.paced.append(beyond.paced)
+                told = one.beyond[-1]
+                run.say(
+                    f"round {number + 1} {publisher:9} {one.stream.rate:6,.0f}/s: p50 {told.p50:.0f} ms, "
+                    f"p99 {told.p99:.0f} ms, most {told.most:.0f} ms; late p99 {one.late[-1].p99:.0f} ms"
+                )
+    return found
+
+
+def _streamed(
+    url: str, connection: psycopg.Connection[tuple[object, ...]], clinic: Clinic, stream: Stream
+) -> Beyond:
+    patients = clinic.register(connection, [f"p{number}" for number in range(stream.windows)])
+    connection.execute("ANALYZE contacts, conversations")
+    return paced.measure(url, clinic, patients, stream, WINDOW_MS)
+
+
+def _line(publisher: str, of: Rounds) -> Line:
+    slow = min(of.paced) < 0.95 * of.stream.rate
+    return Line(
+        name=f"{publisher}, {of.stream.rate:,.0f}/s",
+        series=publisher,
+        x=of.stream.rate,
+        rounds=tuple(round(one.p99, 1) for one in of.beyond),
+        cpu_us=tuple(round(one, 1) for one in of.cpu_us),
+        also={
+            "p50 ms": round(statistics.median(one.p50 for one in of.beyond), 1),
+            "max ms": round(max(one.most for one in of.beyond), 1),
+            "window late p50 ms": statistics.median(one.p50 for one in of.late),
+            "window late p99 ms": statistics.median(one.p99 for one in of.late),
+            "window late max ms": max(one.most for one in of.late),
+        },
+        note=f"only {min(of.paced):,.0f} messages/s could be written here" if slow else "",
+    )
+
+
+def _bars(publisher: str, rounds: list[Rounds]) -> Iterator[Bar]:
+    for one in rounds:
+        of = f"at {one.stream.rate:,.0f}/s with {publisher}"
+        beyond = statistics.median(each.p99 for each in one.beyond)
+        late = statistics.median(each.p99 for each in one.late)
+        yield Bar(f"commit to job beyond the window, p99, {of}", beyond, "≤", BEYOND_MS[publisher], "ms")
+        yield Bar(f"window lateness, p99, {of}", late, "≤", LATENESS_MS, "ms")
+    early = min(each.least for one in rounds for each in one.late)
+    yield Bar(f"least window lateness with {publisher} (never early)", early, "≥", 0, "ms")
