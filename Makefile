@@ -9,23 +9,32 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser lock audit sbom check format bench bench-quick chaos chaos-quick clean
+.PHONY: help install setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser lock audit sbom check format bench bench-quick chaos chaos-quick clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
 
-$(BIN)/.ready: pyproject.toml requirements-dev.lock
+# what is locked, by its hashes; where that can't be had, what pyproject.toml allows, and it is said
+define brought
+@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(1) \
+  || echo "The locked versions can't all be installed here (above): taking what pyproject.toml allows instead."
+$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.$(2)'
+@touch $@
+endef
+
+$(BIN)/.installed: pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Rajada needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	@# what is locked, by its hashes; where that can't be had, what pyproject.toml allows, and it is said
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock \
-	  || echo "The locked versions can't all be installed here (above): taking what pyproject.toml allows instead."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $@
+	$(call brought,requirements.lock,)
 
-setup: $(BIN)/.ready ## Make the virtual environment (.venv) with everything in it
+$(BIN)/.ready: $(BIN)/.installed requirements-dev.lock
+	$(call brought,requirements-dev.lock,[dev])
 
-demo: setup ## Run the main job on real Kafka and Postgres, a minute of a clinic's WhatsApp
+install: $(BIN)/.installed ## Make the virtual environment (.venv) with what runs Rajada
+
+setup: $(BIN)/.ready ## The same with all that tests, checks and the site need
+
+demo: install ## Run the main job on real Kafka and Postgres, a minute of a clinic's WhatsApp
 	$(BIN)/rajada demo
 
 test: check test-unit test-thorough test-integration ## Check the code and pass the tests

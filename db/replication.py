@@ -98,8 +98,17 @@ def row_filter(connection: Connection, event_types: Sequence[str]) -> sql.Compos
 
 def slot_status(connection: Connection, slot: str) -> SlotStatus | None:
     """The slot, None when it doesn't exist."""
-    row = connection.execute(load("slot_status"), {"slot": slot}).fetchone()
-    return None if row is None else SlotStatus(*row)  # type: ignore[arg-type]  # shape: the query's header
+    return next((status for _, status in _slots(connection, slot)), None)
+
+
+def slots(connection: Connection) -> list[tuple[str, SlotStatus]]:
+    """The logical slots of this database by name."""
+    return _slots(connection, None)
+
+
+def _slots(connection: Connection, slot: str | None) -> list[tuple[str, SlotStatus]]:
+    rows = connection.execute(load("slots"), {"slot": slot}).fetchall()
+    return [(str(name), SlotStatus(*row)) for name, *row in rows]  # type: ignore[arg-type]  # shape: the query's header
 
 
 def ensure_slot(connection: Connection, slot: str) -> bool:

@@ -188,6 +188,15 @@ STEPS: Final[Mapping[str, Reason]] = {
         "taken up again",
         "Its row said for 10 minutes that it runs, and no worker knew it: it is in its lane.",
     ),
+    "told_again": Reason(
+        "told again",
+        "Somebody asked where it stands, since what was told of it may have been lost; nothing else changed.",
+    ),
+    "unknown": Reason(
+        "no worker knows it",
+        "Somebody asked where it stands: it ended more than a day ago, or it went with its topic.",
+        "`rajada jobs ask --run` begins it, `--close` ends it (docs/disasters.md).",
+    ),
     "settled": Reason(
         "settled", "Its message reached the person by another way, such as a reminder: it counts as sent."
     ),

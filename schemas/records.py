@@ -92,7 +92,7 @@ class Outcome(Struct, frozen=True, gc=False, kw_only=True):
 
 
 Action = Literal[
-    "cancel", "run_now", "hold", "release", "requeue", "pause", "resume", "recover", "forget", "settle"
+    "cancel", "run_now", "hold", "release", "requeue", "pause", "resume", "recover", "forget", "settle", "ask"
 ]
 """What a command orders (spec/jobs.md, "States")."""
 

@@ -15,6 +15,7 @@ import structlog
 
 from db.graves import graves
 from db.heartbeats import heartbeats
+from db.orders import pauses
 from db.publisher import EVENT_TYPES
 from db.queries import load
 from schemas import alert_texts
@@ -217,15 +218,21 @@ class Lanes:
         self._jobs, self._links = Standstill(still_s), Standstill(still_s)
 
     def look(self, database: Database) -> list[TroubleRow]:
-        """Organizations whose jobs, or group links, are due and don't begin."""
+        """Organizations whose jobs, or group links, are due and don't begin; of paused ones none."""
         values = {"kinds": [INBOUND_TURN], "due_s": self._due_s}
+        paused = {one.organization_id for one in pauses(database)}
         now_s = time.monotonic()
-        still = self._jobs.see(_late(database, "alerts_lanes", values), now_s)
+
+        def late(statement: str) -> list[Late]:
+            found = _late(database, statement, values) if None not in paused else []
+            return [one for one in found if one.organization_id not in paused]
+
+        still = self._jobs.see(late("alerts_lanes"), now_s)
         # a CRM without group links has no such table
         if database.execute("SELECT to_regclass('group_link_dispatch_queue') IS NOT NULL").fetchone() == (
             True,
         ):
-            still += self._links.see(_late(database, "alerts_lanes_of_links", values), now_s)
+            still += self._links.see(late("alerts_lanes_of_links"), now_s)
         return [
             condition(
                 self.name,

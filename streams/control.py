@@ -5,6 +5,8 @@ Every command has an id and is carried out once; what came of it stands in the t
 
 from __future__ import annotations
 
+import msgspec
+
 from schemas import alert_texts
 from schemas.errors import Undecodable
 from schemas.kinds import GROUP_LINK
@@ -76,6 +78,8 @@ def carry_out(
     for it. One that means nothing in the job's state is refused, and the trace says so.
     """
     job_id = command.job_id
+    if command.action == "ask":
+        return _ask(jobs, contact, command, now_ms)
     event = EVENTS.get(command.action)
     if command.id in jobs.commands or job_id is None or event is None:
         return False
@@ -126,6 +130,44 @@ def carry_out(
     else:
         _order(head, event, reason, now_ms, facts)
     return True
+
+
+def _ask(jobs: ContactJobs, contact: tuple[str, str | None], command: Command, now_ms: int) -> bool:
+    """Tell once more where a job stands, since what was told of it may be lost; it stays where it is.
+
+    The command carries the job as its row has it: of one that has ended nobody else remembers the content.
+    """
+    job_id = command.job_id
+    if command.id in jobs.commands or job_id is None:
+        return False
+    jobs.commands[command.id] = now_ms
+    head = jobs.heads.get(job_id)
+    facts = {"command": command.id, "action": command.action, "by": command.issued_by}
+    refusal = _unreadable(command)
+    if refusal is not None:
+        jobs.unsent.append(
+            tell_command(*contact, job_id, now_ms, "refused:ask", {**facts, "because": refusal})
+        )
+        return False
+    if head is None or head.state is State.AWAITED:
+        jobs.unsent.append(tell_command(*contact, job_id, now_ms, "unknown", facts))
+        return True
+    head.seq += 1
+    outcome = head.outcome if head.state.ended else None
+    if head.state is State.HELD:
+        outcome = f"held:{head.held or BY_HAND}"
+    tell(
+        head, _as_it_stands(head, command), now_ms, outcome or "told_again", facts=facts, stage=CONTROL_STAGE
+    )
+    return True
+
+
+def _as_it_stands(head: Head, command: Command) -> Job:
+    if head.job:
+        return head.whole()
+    return msgspec.structs.replace(
+        _job_of(command), replay=head.replay, seq=head.seq, copy=head.copy, attempt=head.attempt
+    )
 
 
 def _order(head: Head, event: Event, reason: str, now_ms: int, facts: dict[str, str | None]) -> None:

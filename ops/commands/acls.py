@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ops.commands.selecting import Json
+
 
 def acls(
     which: Annotated[
@@ -16,7 +18,7 @@ def acls(
         list[str] | None,
         typer.Option(metavar="ROLE=PRINCIPAL", help="Who a role is in Kafka; else User:rajada-<role>."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    json: Json = False,
     apply: Annotated[bool, typer.Option("--apply", help="Add them to Kafka's access list.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before that.")] = False,
 ) -> None:

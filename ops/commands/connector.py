@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ops.commands.selecting import Json
+
 if TYPE_CHECKING:
     from ops.cdc.condition import Seen
     from ops.cdc.connectors import Connectors
@@ -17,7 +19,6 @@ app = typer.Typer(
     help="Debezium's connectors, which publish the event log in place of the relay.", no_args_is_help=True
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Files = Annotated[
     Path | None,
     typer.Option(help="Folder with the connectors' files; deploy/connect of the repository else."),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+
+from ops.commands.selecting import Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 _MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red"), "skip": ("·", "dim")}
 
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False) -> None:
+def doctor(json: Json = False) -> None:
     """Check servers, topics, tables, replication, who else is at work, and how far everything is.
 
     Each check is ok, a warning (it works, but look at it) or a failure (messages are not answered, or may be

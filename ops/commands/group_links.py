@@ -8,13 +8,14 @@ from uuid import uuid4
 
 import typer
 
+from ops.commands.selecting import Json
+
 if TYPE_CHECKING:
     from ops.orders import Order
 
 app = typer.Typer(help="Look at group links, and send or close those that are held.", no_args_is_help=True)
 
 Organization = Annotated[str | None, typer.Option("--organization", metavar="ID", help="Only this one.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Of a group link: its job's id.")]
 _STATES = ("pending", "held", "processing", "sent", "failed")
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; the story tells it.")]

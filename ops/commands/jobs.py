@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from ops.commands import job_orders
+from ops.commands import job_asks, job_orders
 from ops.commands.selecting import Json
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at jobs and give orders to them.", no_args_is_help=True)
 job_orders.add_to(app)
+app.command("ask")(job_asks.ask)
 
 _ERROR = 60
 """Characters of an error in the list."""

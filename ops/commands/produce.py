@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ops.commands.selecting import Json
 from ops.numbers import several
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def produce(
         bool, typer.Option("--any-payload", help="Take payloads outside the contract too.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the lines, write nothing.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    json: Json = False,
 ) -> None:
     """Write events from FILE, each line an object with the columns of event_log.
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ops.commands.selecting import Json
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -31,7 +33,7 @@ def reconcile(
     history: Annotated[bool, typer.Option("--history", help="Show the last runs.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="With --history: so many.")] = 20,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the run that was ordered.")] = 120.0,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    json: Json = False,
 ) -> None:
     """Look for stuck WhatsApp instances and rebuild the notifications, as is done every five minutes.
 

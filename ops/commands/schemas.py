@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+
+from ops.commands.selecting import Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,8 +15,6 @@ if TYPE_CHECKING:
     from schemas.registry import SchemaRegistry
 
 app = typer.Typer(help="Our Avro schemas in a schema registry.", no_args_is_help=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @app.command("register")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ops.commands.selecting import Json
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from settings import Settings
 
 _POLL_S = 0.1
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 def up(

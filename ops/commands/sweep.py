@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ops.commands.selecting import Json
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
@@ -33,7 +35,7 @@ def sweep(
     ] = None,
     rate: Annotated[float, typer.Option(min=0.1, help="With --backfill: events a second at most.")] = 200.0,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before a back-fill.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    json: Json = False,
 ) -> None:
     """Publish again the events that stay pending, as a worker does every minute.
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ops.commands import page_tokens
+from ops.commands.selecting import Json
 
 app = typer.Typer(
     help="Tokens of the HTTP API, each of one organization; `page`: of the live page.", no_args_is_help=True
@@ -39,7 +40,7 @@ def add(
 def ls(
     organization: Annotated[str | None, typer.Option(help="Of this organization alone.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Revoked ones, too.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    json: Json = False,
 ) -> None:
     """Show the tokens, newest first; nothing secret."""
     from ops.endpoints import database_of

@@ -7,13 +7,15 @@ from uuid import UUID
 
 import typer
 
+from ops.commands.selecting import Json
+
 UNKNOWN = 1
 """Exit code when nothing is known of the id."""
 
 
 def why(
     about: Annotated[str, typer.Argument(metavar="ID", help="Of an event, a message, a job or a contact.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    json: Json = False,
 ) -> None:
     """Tell the whole story of an event, a message, a job or a contact: what happened, why, what comes next.
 

@@ -67,6 +67,12 @@ def asked(who: str, url: str, headers: dict[str, str] | None = None) -> Iterator
     try:
         with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=_ANSWER_S) as client:
             yield client
+    except httpx.HTTPStatusError as error:  # its own words go over two lines and lead to another site
+        code = error.response.status_code
+        raise Unreachable(
+            f"The demo's {who} at {url} answers {code} for {error.request.url.path}. Look at its log in the "
+            "demo's logs."
+        ) from error
     except httpx.HTTPError as error:
         raise Unreachable(
             f"The demo's {who} at {url} does not answer ({error}). Look at its log in the demo's logs."

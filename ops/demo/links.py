@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Final
 from uuid import UUID, uuid4
@@ -16,6 +17,9 @@ from ops.demo.happenings import Happening
 from ops.whatsapp.scenario import Scenario
 
 SCHOOL: Final = "Escola Aurora"
+PATIENCE_S: Final = 30.0
+"""How long the API may say that a server is away."""
+AGAIN_S: Final = 0.5
 _ROWS: Final = "SELECT phone, status FROM group_link_dispatch_queue WHERE organization_id = %s"
 _FLAKY: Final = Scenario(mode="error", code=131000, status=500, times=1)
 _NOT_THERE: Final = Scenario(mode="error", code=131026)
@@ -145,6 +149,9 @@ class Enrolments(Flow):
     def _post(self, path: str, body: dict[str, object]) -> dict[str, object]:
         headers = {"Authorization": f"Bearer {self._token.text}"}
         with asked("HTTP API", self._web, headers) as client:
-            answer = client.post(path, json=body)
+            until = time.monotonic() + PATIENCE_S
+            # 503: a server is away for the moment, and nothing was done (docs/group-links.md)
+            while (answer := client.post(path, json=body)).status_code == 503 and time.monotonic() < until:
+                time.sleep(AGAIN_S)
             answer.raise_for_status()
             return msgspec.json.decode(answer.content, type=dict[str, object])

@@ -71,7 +71,13 @@ class Player:
         self._settings = settings
         self._engine = engine
         self._producer = Producer(
-            {**kafka_client(bootstrap), "partitioner": "murmur2_random", "acks": "all", "linger.ms": 0}
+            {
+                **kafka_client(bootstrap),
+                "partitioner": "murmur2_random",
+                "acks": "all",
+                "linger.ms": 0,
+                "log_level": 2,  # what it can't do is raised; Kafka goes first when the demo ends
+            }
         )
         self._tell = tell
         self._said: dict[str, tuple[Say, EventLine, float]] = {}

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import psycopg
 
+from db import replication
 from db.pool import conninfo_for
 from db.queries import load
 from ops.asking import asking
@@ -90,7 +91,10 @@ def coming(connection: Connection, came: Sequence[Came]) -> list[Coming]:
 
 def slots(connection: Connection) -> list[Slot]:
     """The database's slots."""
-    return [Slot(*row) for row in connection.execute(load("page_slots"))]
+    return [
+        Slot(name, one.active, one.wal_status, one.retained_bytes, one.lag_bytes)
+        for name, one in replication.slots(connection)
+    ]
 
 
 def runs(connection: Connection, most: int = RUNS) -> list[Run]:

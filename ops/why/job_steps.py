@@ -16,7 +16,7 @@ from ops.why.step import Level, Step, milliseconds
 _ORDERS = {
     "cancel": "cancelled", "run_now": "to be run now", "hold": "to be held", "release": "released",
     "pause": "paused", "resume": "resumed", "requeue": "requeued", "recover": "taken up again",
-    "settle": "settled",
+    "settle": "settled", "ask": "to be told again",
 }  # fmt: skip
 
 

@@ -140,6 +140,28 @@ def test_an_order_is_given_by_keys_alone(eyes: Eyes, page: Page) -> None:
     tab.get_by_role("status").filter(has_text="It is ordered").wait_for()
 
 
+@pytest.mark.parametrize("verb", ["Hold", "Run now", "Cancel"])
+def test_an_order_to_a_job_is_asked_for_once_more(eyes: Eyes, page: Page, verb: str) -> None:
+    tenant = page.stage.tenant()
+    tab = eyes.tab
+    eyes.log_in(page.token(operator=True, of=tenant))
+    eyes.open("/jobs?status=pending")
+    tab.get_by_role("link", name=f"{verb} job {tenant.pending[:8]}").click()
+    tab.get_by_role("heading", name=f"{verb} this job?").wait_for()
+    tab.get_by_role("link", name="Back, change nothing").click()
+    tab.get_by_role("link", name=f"{verb} job {tenant.pending[:8]}").click()
+    tab.get_by_label("Reason").fill("looked at")
+    tab.get_by_role("button", name=verb, exact=True).click()
+    tab.get_by_role("status").filter(has_text="It is ordered").wait_for()
+
+
+def test_a_reader_is_offered_nothing_to_do(eyes: Eyes, page: Page, bia: Tenant) -> None:
+    eyes.log_in(page.token(of=bia))
+    for path in ("/jobs", "/alerts", "/letters", f"/letters/{bia.place}"):
+        eyes.open(path)
+        assert eyes.tab.locator("main form[method=post], main .button").count() == 0, path
+
+
 def test_letters_are_requeued_and_dropped_after_a_question(eyes: Eyes, page: Page) -> None:
     first, second = page.stage.tenant(), page.stage.tenant()
     tab = eyes.tab

@@ -131,13 +131,17 @@ def test_jobs_that_nobody_knows_any_more_are_made_anew_for_their_contact(
     time.sleep(2)
     assert engine.requests(contact_id=ana.contact_id) == [], "nothing brings it back by itself"
 
-    of_ana = ("replay", "ai_agent.dispatch_requested", "--from-time", "2h", "--again")
-    key = f"{clinic.organization_id}:{ana.contact_id}"
-    assert told(running, *of_ana, "--key", key, "--yes")["sent"] == 1
+    whose = "SELECT id::text FROM job_queue WHERE source_event_id = %s"
+    job_id = str(value(connection, whose, lost.event_id))
+    asked = running.rajada("jobs", "ask", "--older-s", "0", "--json")
+    assert asked.returncode == 10 and json.loads(asked.stdout)["unknown"] == [job_id], asked.stderr
+    assert engine.requests(contact_id=ana.contact_id) == [], "to ask begins nothing"
+    begun = told(running, "jobs", "ask", "--older-s", "0", "--run", "--yes")
+    assert list(begun["begun"]) == [job_id]
     until(lambda: value(connection, DONE_JOBS) == 2)
+    assert value(connection, job, lost.event_id) == "done", "the same job, the same row"
     assert len(engine.requests(contact_id=ana.contact_id)) == 1
     assert len(engine.requests(contact_id=bia.contact_id)) == 1
-    assert value(connection, job, lost.event_id) == "pending"
 
 
 def test_windows_and_waits_that_went_with_their_topics_come_back(
@@ -201,5 +205,10 @@ def test_outcomes_that_were_lost_unread_are_told_again_and_nobody_is_answered_tw
     time.sleep(2)
     assert [len(engine.requests(contact_id=one.contact_id)) for one in patients] == [1] * len(patients)
     assert value(connection, "SELECT count(*) FROM event_log WHERE outcome = 'job'") == len(patients)
-    # the jobs had ended, so no worker tells of them again: their rows are those of the beginning
+    # the jobs had ended, so no worker tells of them by itself: their rows are those of the beginning
     assert value(connection, "SELECT count(*) FROM job_queue WHERE status = 'pending'") == len(patients)
+    again = told(running, "jobs", "ask", "--older-s", "0")
+    assert list(again["told"].values()) == ["done"] * len(patients) and not again["unknown"]
+    assert value(connection, DONE_JOBS) == len(patients)
+    assert [len(engine.requests(contact_id=one.contact_id)) for one in patients] == [1] * len(patients)
+    assert told(running, "jobs", "ask", "--older-s", "0", "--dry-run") == {"would_ask": []}

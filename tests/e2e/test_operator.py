@@ -223,3 +223,43 @@ def test_orders_are_carried_out_and_told(
     rajada(running, "resume", "--organization", clinic.organization_id, "--wait")
     until(lambda: value(connection, JOB_STATUS, kept.event_id) == "done")
     assert len(engine.requests(contact_id=caio.contact_id)) == 1
+
+
+def test_rows_that_lost_their_outcomes_are_told_anew_and_what_nobody_knows_is_ended_or_begun(
+    running: Processes, connection: Connection, clinic: Clinic, engine: EngineBeside
+) -> None:
+    ana, bia = clinic.register(connection, ["Ana", "Bia"])
+    (written,) = clinic.write(connection, [Message(ana)])
+    until(lambda: value(connection, JOB_STATUS, written.event_id) == "done")
+    job = str(value(connection, JOB_ID, written.event_id))
+    # as if the sink had never read how it ended
+    connection.execute(
+        "UPDATE job_queue SET status = 'pending', attempts = 0, outcome_seq = 1, run_after = now()"
+        " WHERE id = %s",
+        [job],
+    )
+    never, late = str(uuid4()), str(uuid4())
+    for id_ in (never, late):
+        connection.execute(
+            "INSERT INTO job_queue (id, organization_id, contact_id, kind, source_event_id, payload, status,"
+            " run_after, outcome_replay, outcome_seq)"
+            " SELECT %s, organization_id, %s, kind, gen_random_uuid(),"
+            " jsonb_set(payload, '{contact_id}', to_jsonb(%s::text)), 'pending', now(), 0, 1"
+            " FROM job_queue WHERE id = %s",
+            [id_, bia.contact_id, bia.contact_id, job],
+        )
+    assert {*told(running, "jobs", "ask", "--older-s", "0", "--dry-run")["would_ask"]} == {job, never, late}
+    found = json.loads(rajada(running, "jobs", "ask", "--older-s", "0", "--json", code=10).splitlines()[0])
+    assert found["told"] == {job: "done"} and {*found["unknown"]} == {never, late} and not found["silent"]
+    assert value(connection, JOB_STATUS, written.event_id) == "done"
+    assert len(engine.requests(contact_id=ana.contact_id)) == 1, "she had her answer"
+    assert engine.requests(contact_id=bia.contact_id) == [], "to ask begins nothing"
+
+    ended = told(running, "jobs", "ask", late, "--close", "--yes")
+    assert ended["ended"] == {late: "failed"}
+    begun = told(running, "jobs", "ask", never, "--run", "--yes")
+    assert list(begun["begun"]) == [never]
+    until(lambda: value(connection, "SELECT status FROM job_queue WHERE id = %s", never) == "done")
+    assert len(engine.requests(contact_id=bia.contact_id)) == 1
+    assert "no worker knows it" in rajada(running, "why", late) + rajada(running, "why", never)
+    assert "nothing to ask" in rajada(running, "jobs", "ask", "--older-s", "0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas.codec import encode_job
 from streams.handlers.answers import Dead, Done, Hold, Retry
 from streams.heads import State
 from streams.job_endings import Rules
@@ -130,5 +131,67 @@ def test_a_dead_job_is_requeued_under_its_own_id_with_fresh_attempts() -> None:
         second = world.letters()[1]
         assert dict(second[3] or ())["replays"] == b"1"
         assert second[1] == letter[1], "the bytes stay what they were"
+
+    play(story())
+
+
+def test_an_ended_job_is_told_again_as_it_ended_whatever_was_lost() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Done())
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        ended = world.heads()[job.id]
+        before = len(world.outcomes(job.id))
+        world.order(command("ask", 1, job, job=encode_job(job)), key_of())
+        world.order(command("ask", 1, job, job=encode_job(job)), key_of())
+        await worker.turn()
+        (told,) = world.outcomes(job.id)[before:]
+        assert (told.job_status, told.outcome) == ("done", "done") and told.job is not None
+        assert told.job.payload == job.payload, "its head has forgotten that; its row has not"
+        assert told.job.attempt == ended.attempt and told.job.seq == ended.seq + 1, "above what was written"
+        assert len(world.calls) == 1 and world.heads()[job.id].state is State.DONE
+
+    play(story())
+
+
+def test_who_asks_about_a_job_in_its_lane_or_held_moves_nothing() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Hold("no_engine: AGENT_ENGINE_URL is not set"))
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        world.order(command("ask", 1, job, job=encode_job(job)), key_of())
+        await worker.turn()
+        assert world.rows()[job.id].job_status == "held" and world.heads()[job.id].state is State.HELD
+        assert (world.outcomes(job.id)[-1].outcome or "").startswith("held:no_engine")
+
+    play(story())
+
+
+def test_a_job_that_nobody_knows_is_called_so_and_is_begun_or_ended_as_ordered() -> None:
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Done())
+        worker = await worker_in(world)
+        lost, wrong = job_of(1), job_of(2)
+        for number, job in enumerate((lost, wrong)):
+            world.order(command("ask", number, job, job=encode_job(job)), key_of())
+        world.order(command("ask", 9, lost, job=b"?"), key_of())
+        await worker.turn()
+        told = [one for one in world.outcomes() if one.stage == "control"]
+        assert [(one.job_id, one.outcome) for one in told] == [
+            (lost.id, "unknown"), (wrong.id, "unknown"), (lost.id, "refused:ask"),
+        ]  # fmt: skip
+        assert world.calls == [] and lost.id not in world.heads(), "to ask begins nothing"
+        world.order(command("recover", 3, lost, job=encode_job(lost)), key_of())
+        world.order(command("cancel", 4, wrong, reason="nobody knows it"), key_of())
+        world.order(command("recover", 5, wrong, job=encode_job(wrong)), key_of())
+        await worker.turn()
+        await worker.turn()
+        rows = world.rows()
+        assert rows[lost.id].outcome == "done" and len(world.calls) == 1
+        assert (rows[wrong.id].job_status, rows[wrong.id].outcome) == ("failed", "cancelled:nobody knows it")
 
     play(story())
