@@ -72,6 +72,8 @@ def cannot(servers: Servers) -> dict[str, str]:
         found["broker-disk"] = "no file system may be mounted"
     if not servers.postgres_disk.made:
         found["postgres-disk"] = "no file system may be mounted"
+    elif not servers.postgres.data.is_relative_to(servers.postgres_disk.folder):
+        found["postgres-disk"] = "Postgres' user can't reach the small disk"
     return found
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
+from streams.contact import Window, WindowEvent
+from streams.retry import backoff_ms
 from streams.steady_clock import SteadyClock
+from streams.windows import remaining_ms
 
 T = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -78,3 +81,21 @@ def test_a_database_that_is_wrong_by_itself_changes_nothing() -> None:
     machine = Machine()
     machine.clock.compare(float(HOUR_MS))
     assert machine.clock.now_ms() == machine.wall == T
+
+
+def test_a_window_is_neither_cut_short_nor_made_longer_by_a_clock_that_is_set() -> None:
+    for step in (HOUR_MS, -HOUR_MS):
+        machine = Machine()
+        event = WindowEvent("e", "m", "s", 0, T - 100)
+        window = Window("c", [event], deadline_ms=T + 7_900, length_ms=8_000, max_events=100)
+        machine.wall += step
+        assert remaining_ms(window, machine.clock.now_ms()) == 7_900
+
+
+def test_a_retry_is_due_when_it_was_whatever_the_clock_says_meanwhile() -> None:
+    for step in (HOUR_MS, -HOUR_MS):
+        machine = Machine()
+        due_ms = T + backoff_ms("inbound_turn", 1)
+        machine.wall += step
+        machine.passes(9_999)
+        assert machine.clock.now_ms() == due_ms - 1
