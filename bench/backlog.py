@@ -185,13 +185,13 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> Iterator[Record]:
         {"bootstrap.servers": bootstrap, "group.id": str(uuid4()), "enable.partition.eof": True}
     )
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
-    left = partitions
+    ended: set[int | None] = set()  # the end is told again whenever more was written meanwhile
     try:
-        while left:
+        while len(ended) < partitions:
             for record in consumer.consume(1_000, 1.0):
                 if record.error() is None:
                     yield record
                 else:
-                    left -= 1
+                    ended.add(record.partition())
     finally:
         consumer.close()

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from bench import backlog
 from bench.backlog import Result
 from bench.parts.main_path import COMMIT, TOPIC, Size, not_given
 from bench.peer import Peer, Unavailable
@@ -160,3 +161,39 @@ def test_peers_have_names_that_a_command_line_can_choose() -> None:
     names = [one.name for one in PEERS]
     assert len(set(names)) == len(names)
     assert all(name == "".join(name.split()) and one.work for name, one in zip(names, PEERS, strict=True))
+
+
+class _Record:
+    """A record, or the end of a partition."""
+
+    def __init__(self, partition: int, *, end: bool = False) -> None:
+        self._partition, self._end = partition, end
+
+    def error(self) -> str | None:
+        return "end" if self._end else None
+
+    def partition(self) -> int:
+        return self._partition
+
+
+def test_a_topic_that_is_still_written_to_is_read_to_its_end_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client tells a partition's end again after more was written: it used to be counted as another's."""
+    batches = [
+        [_Record(0), _Record(0, end=True)],
+        [_Record(0), _Record(0, end=True), _Record(0, end=True)],
+        [_Record(1), _Record(1, end=True)],
+    ]
+
+    class Client:
+        def __init__(self, config: object) -> None:
+            self.left = list(batches)
+
+        def assign(self, partitions: object) -> None: ...
+
+        def consume(self, count: int, timeout_s: float) -> list[_Record]:
+            return self.left.pop(0)
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(backlog, "Consumer", Client)
+    assert [record.partition() for record in backlog.read_all("nowhere", "topic", 2)] == [0, 0, 1]
