@@ -142,8 +142,8 @@ class Log:
     def read(self, topic: str, partitions: int) -> Iterable[Any]:
         """All records of a topic, from the beginning to its present end."""
         self._consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
-        ended = 0
-        while ended < partitions:
+        ended: set[int | None] = set()  # an end is told again when more was written meanwhile
+        while len(ended) < partitions:
             message = self._consumer.poll(10)
             if message is None:
                 raise TimeoutError(f"{topic} could not be read to its end")
@@ -151,7 +151,7 @@ class Log:
             if error is None:
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
-                ended += 1
+                ended.add(message.partition())
             else:
                 raise RuntimeError(error.str())
 

@@ -127,14 +127,14 @@ def _mean_bytes(reader: Consumer, topic: str, bounds: Mapping[int, tuple[int, in
     each = max(1, SAMPLE // len(held))
     reader.assign([TopicPartition(topic, one, max(start, end - each)) for one, (start, end) in held.items()])
     sizes: list[int] = []
-    left, deadline = len(held), time.monotonic() + SAMPLE_S
+    left, deadline = set(held), time.monotonic() + SAMPLE_S
     while left and time.monotonic() < deadline:
         for message in reader.consume(SAMPLE, 0.1):
             error = message.error()
             if error is None:
                 sizes.append(_size(message))
-            else:
-                left -= error.code() == KafkaError._PARTITION_EOF
+            elif error.code() == KafkaError._PARTITION_EOF:
+                left.discard(message.partition() or 0)
     reader.unassign()
     return sum(sizes) // len(sizes) if sizes else 0
 

@@ -34,8 +34,9 @@ def records(bootstrap: str, topic: str) -> Iterator[Any]:
     try:
         partitions = consumer.list_topics(topic, 10).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        ended, deadline = 0, time.monotonic() + READ_S
-        while ended < len(partitions):
+        ended: set[int | None] = set()  # an end is told again when more was written meanwhile
+        deadline = time.monotonic() + READ_S
+        while len(ended) < len(partitions):
             message = consumer.poll(1.0)
             if message is None:
                 if time.monotonic() > deadline:
@@ -45,7 +46,7 @@ def records(bootstrap: str, topic: str) -> Iterator[Any]:
             if error is None:
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
-                ended += 1
+                ended.add(message.partition())
     finally:
         consumer.close()
 
