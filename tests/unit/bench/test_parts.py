@@ -1,0 +1,74 @@
+"""What the parts are made of, as far as it is plain data."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from bench.__main__ import parsed
+from bench.backlog import Result
+from bench.delays import Arrived, Measured
+from bench.paced import Stream
+from bench.part import Run
+from bench.parts.main_path import SIZES, Size
+from bench.parts.scale import _on_paper
+from bench.registry import PARTS
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_every_part_can_be_run(part) -> None:
+    assert callable(importlib.import_module(part.module).run)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [Stream(1, 30), Stream(100, 10), Stream(1_000, 10, 10), Stream(5_000, 10, 10), Stream(7, 3, 5)],
+    ids=lambda one: f"{one.rate}/s by {one.per_window}",
+)
+def test_a_stream_fills_every_window_within_its_time(stream: Stream) -> None:
+    turns = [stream.conversation(number) for number in range(stream.messages)]
+    first = {one: number for number, one in reversed([*enumerate(turns)])}
+    last = {one: number for number, one in enumerate(turns)}
+    assert first.keys() == set(range(stream.windows))
+    longest = max(last[one] - first[one] + 1 for one in first) / stream.rate
+    assert longest < 1.0 or stream.rate * 0.6 < stream.per_window, "a burst is shorter than its window"
+
+
+def test_each_contact_of_a_backlog_writes() -> None:
+    assert [size.per_window for size in SIZES] == [10, 10, 1, 10]
+    assert all(size.events // size.per_window >= size.contacts for size in SIZES)
+    assert str(Size(1_000_000, 50_000)) == "1 M events of 50,000 contacts"
+
+
+def test_lateness_counts_what_is_missing_early_or_twice() -> None:
+    arrived = tuple(Arrived(10, late) for late in (-1.0, 5.0, 7.0))
+    one = Measured(4, 1.0, arrived, 1, 8, 0.1, 50.0)
+    assert (one.missing, one.early, one.twice) == (2, 1, 1)
+    assert one.late_ms(0.5) == 5.0 and one.late_ms(1.0) == 7.0
+    assert not one.met
+
+
+def test_more_cores_are_computed_from_what_the_machine_spent() -> None:
+    one = Result("4 workers", 1_000, 100, 1.0, 0.05, 0.1, 300.0, 0)
+    table = _on_paper({4: [one]})
+    assert table.line("2 cores").spread.median == 20_000  # 100 µs of the machine an event
+    assert table.line("16 cores").also["workers at least"] == 8.0  # 50 µs of that are workers'
+
+
+def test_sizes_are_those_of_the_command_line_then_of_the_run() -> None:
+    full = Run(rounds=3, quick=False, sizes={"events": 7})
+    assert (full.size("events", 100, 10), full.size("rows", 100, 10)) == (7, 100)
+    assert Run(rounds=3, quick=True).size("rows", 100, 10) == 10
+    assert Run(rounds=3, quick=True).size("rows", 100) == 100
+
+
+def test_lines_are_all_asked_for_unless_some_are_named() -> None:
+    assert Run(rounds=1, quick=False).wants("ours")
+    assert not Run(rounds=1, quick=False, only=frozenset({"ours"})).wants("plain-loop")
+
+
+def test_a_quick_run_leaves_the_kept_figures_alone() -> None:
+    assert parsed(["--quick"]).out.name == "benchmarks" and parsed(["--quick"]).out.parent.name == "build"
+    assert parsed([]).out.parent.name == "docs"
+    assert dict(parsed(["--size", "most=10_000", "growth"]).size) == {"most": 10_000}
