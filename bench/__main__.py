@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 import time
 import traceback
@@ -159,6 +160,7 @@ def main() -> int:
     given = parsed()
     say = Console(stderr=True, highlight=False)
     configure_logging(Settings(log_level="WARNING"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     if given.page:
         picture(given.out, say)
         return 0
