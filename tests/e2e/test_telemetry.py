@@ -90,7 +90,7 @@ def worked(
         ports.commands[name] += ["-l", "debug"]
     ports.spawn(made, *NAMES)
     seen: set[str] = set()
-    deadline = time.monotonic() + 45
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             answer = ports.ask("worker", "readyz")
@@ -253,7 +253,7 @@ def test_a_process_without_its_database_says_so_and_lives(
         except httpx.HTTPError:
             return []
 
-    until(lambda: told() == ["database"], 30)
+    until(lambda: told() == ["database"], 90)
     answer = ports.ask("web", "readyz")
     assert answer.status_code == 503 and "rajada doctor" in answer.json()["troubles"][0]["what_to_do"]
     assert ports.ask("web", "startupz").status_code == 503
