@@ -113,8 +113,8 @@ class JobRunner:
     ) -> JobRunner:
         """One that does every kind of job there is, over an HTTP client of its own."""
         http = HttpClient(settings.ca_file, Outgoing.of(settings))
-        turns = InboundTurn(http, settings)
-        whatsapp = WhatsApp(http, settings, share=lambda: runner.share)
+        turns = InboundTurn(http, settings, clocks.wall_ms)
+        whatsapp = WhatsApp(http, settings, share=lambda: runner.share, wall_ms=clocks.wall_ms)
         links = GroupLinkTemplate(whatsapp, Numbers(pool, settings))
         handlers: dict[str, Handler] = {turns.kind: turns, links.kind: links}
         runner = cls(app, settings, pool, outbox, clocks, handlers, Sessions(pool), just_made, http)

@@ -21,6 +21,12 @@ def library() -> Path | None:
     return None
 
 
+def forget(pid: int) -> None:
+    """Remove what libfaketime leaves of a killed process: a later one of this pid would wait for it."""
+    for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
+        Path("/dev/shm", name).unlink(missing_ok=True)
+
+
 class Clocks:
     """A wall clock for each process, a file each in `folder`; the monotonic clock stays as it is."""
 

@@ -66,7 +66,7 @@ def restore(running: Running) -> None:
     if not running.until(lambda: sink_lag(running) == 0, CAUGHT_UP_S):
         raise RuntimeError(f"the sink did not catch up after a restore: {sink_lag(running)} outcomes to go")
     processes.start("relay", *workers)
-    processes.wait_ready("relay", *workers, meanwhile=running.servers.keep_up)
+    running.hung += processes.wait_ready("relay", *workers, meanwhile=running.servers.keep_up)
     running.recorder.resume()
     make_backup(running)
 

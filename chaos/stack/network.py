@@ -57,7 +57,8 @@ class Network:
         except OSError:
             writer.close()
             return
-        await asyncio.gather(self._forward(reader, far_writer), self._forward(far_reader, writer))
+        with contextlib.suppress(asyncio.CancelledError):  # asyncio's own server can't tell it from a failure
+            await asyncio.gather(self._forward(reader, far_writer), self._forward(far_reader, writer))
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()

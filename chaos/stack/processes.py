@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import status
+from chaos.stack.clock import forget
 from ops.embedded.process import spawn
 
 ROOT: Final = Path(__file__).parents[2]
@@ -89,15 +90,16 @@ class Processes:
             if not member.alive:
                 self._spawn(member)
 
-    def wait_ready(self, *names: str, meanwhile: Callable[[], object] = int) -> None:
-        """Wait until these say that they are ready, starting again what dies. Raises TimeoutError."""
+    def wait_ready(self, *names: str, meanwhile: Callable[[], object] = int) -> list[str]:
+        """Wait until these say that they are ready, starting again what dies; those that didn't in time."""
         deadline = time.monotonic() + READY_S
         while waiting := [name for name in names if not self.members[name].ready]:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{', '.join(waiting)} did not get ready:\n{self.tail(waiting[0])}")
+                return waiting
             meanwhile()
             self.supervise()
             time.sleep(0.05)
+        return []
 
     def supervise(self) -> None:
         """Start again what has ended and is wanted."""
@@ -176,6 +178,7 @@ class Processes:
         environment = {
             **os.environ,
             **self.environment,
+            "PYTHONFAULTHANDLER": "1",  # SIGABRT makes it tell where it hangs
             "RAJADA_HOME": str(member.folder),
             "RAJADA_STATUS_DIR": str(member.folder / "status"),
             **self.own.get(member.name, {}),
@@ -192,4 +195,5 @@ class Processes:
         member.exits[f"{code} ({why})"] += 1
         member.deaths = 0 if now - member.started_at > WELL_S else member.deaths + 1
         member.again_at = now + min(AGAIN_S * max(1, member.deaths), AGAIN_MOST_S)
+        forget(member.process.pid)
         member.process, member.frozen = None, False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -97,6 +98,8 @@ def run(running: Running, faults: Sequence[Fault], seconds: float, seed: int, sa
     _settle(running, report, say)
     report.books = _read(running, report)
     report.findings = audit(report.books)
+    if running.hung:
+        report.findings.append(Finding("process not ready", len(running.hung), running.hung[:3]))
     report.exits = {name: dict(one.exits) for name, one in running.processes.members.items() if one.exits}
     return report
 
@@ -149,7 +152,9 @@ def _put_right(running: Running) -> None:
     running.processes.start(*PROCESSES)
     if not running.until(running.servers.up, UP_S, every=0.5):
         raise TimeoutError("the servers did not come back")
-    running.processes.wait_ready(*PROCESSES, meanwhile=running.servers.keep_up)
+    for name in running.processes.wait_ready(*PROCESSES, meanwhile=running.servers.keep_up):
+        running.hung.append(name)
+        running.processes.signal(name, signal.SIGABRT)  # its log tells then where it hung
 
 
 def _settle(running: Running, report: Report, say: Say) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -77,6 +77,8 @@ class Running:
     clocks: Clocks
     group: str
     restored: bool = False
+    hung: list[str] = field(default_factory=list)
+    """Processes that did not get ready in minutes, though all servers answered."""
     prefix: str = PREFIX
 
     def wait(self, seconds: float) -> None:
@@ -156,7 +158,8 @@ def under_load(
         for name in PROCESSES:
             processes.own[name] = dials.environment(name)
         processes.start(*PROCESSES)
-        processes.wait_ready(*PROCESSES)
+        if late := processes.wait_ready(*PROCESSES):
+            raise TimeoutError(f"{late[0]} did not get ready:\n{processes.tail(late[0])}")
         recorder.start()
         if links:
             recorder.enrol(lambda: processes.told("web"), token, school)
