@@ -44,6 +44,7 @@ def measured(part: Part, given: argparse.Namespace, shared: SharedServers, say: 
         quick=given.quick,
         only=frozenset(filter(None, given.only.split(","))),
         sizes=dict(given.size),
+        wrap=tuple(given.wrap.split()),
         say=lambda line: say.print(f"  {line}", markup=False, highlight=False),
         shared=shared,
         found=found,
@@ -139,6 +140,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
         "--size", action="append", default=[], type=_size, metavar="NAME=N", help="a part's size; may repeat"
     )
     parser.add_argument("--out", type=Path, help="folder; docs/benchmarks, quick: build/benchmarks")
+    parser.add_argument("--wrap", default="", help="a profiler's command before the worker's (main-path)")
     parser.add_argument("--json", action="store_true", help="the figures on stdout, for programs")
     parser.add_argument("--page", action="store_true", help="measure nothing, draw what is there")
     parser.add_argument("--strict", action="store_true", help="a missed bar is a failure")

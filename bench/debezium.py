@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psycopg
 
+from bench.latency import Latency
 from bench.processes import cpu_s, peak_mib
 from bench.relay import PER_TRANSACTION, Backlog, fill, read, trickle
 from bench.servers import Servers, own_database, own_topics
-from bench.trickle import Latency
 from ops.cdc.connectors import Connectors
 from ops.cdc.files import connectors, worker_environment
 from ops.cdc.rest import Connect

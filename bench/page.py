@@ -34,6 +34,9 @@ and the most of the rounds. A bar that is missed stays in the table.
 
 Continuous integration runs `make bench-quick` and fails when the worker's CPU an event, beside the plain
 loop's, is more than 30 % above the committed ratio.
+
+By themselves, with figures on the terminal alone: `python -m bench.web` (group links taken in),
+`bench.reconcile` (stuck instances), `bench.transport` (the transport without the pipeline), `bench.http`.
 """
 
 

@@ -46,6 +46,8 @@ class Run:
     """Names of lines (ours, plain-loop, a peer's) to measure; empty: all."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Sizes given on the command line, by the names that the part tells in its method."""
+    wrap: tuple[str, ...] = ()
+    """A command that is put before the worker's, for a profiler; only the main path knows it."""
     say: Callable[[str], None] = print
     """Tells what goes on, a line at a time."""
     shared: SharedServers = field(default_factory=SharedServers)

@@ -46,6 +46,16 @@ not measured: a drain that looks every 20 s finds a message after 10 s on averag
         quick_s=35,
     ),
     Part(
+        "publisher",
+        "From Postgres to Kafka",
+        """\
+Rows are committed while no publisher reads; then one starts, and time counts from its being ready (Debezium:
+from its connector's being resumed) to the broker's append time of the last record. Then rows are inserted at
+a steady pace, each counted from before its INSERT until a consumer has its record.""",
+        minutes=6,
+        module="bench.parts.publisher",
+    ),
+    Part(
         "growth",
         "Growth",
         """\

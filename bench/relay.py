@@ -20,9 +20,9 @@ import psycopg
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as Record
 
+from bench.latency import Latency
 from bench.processes import running
 from bench.servers import Servers, own_database, own_topics, servers
-from bench.trickle import Latency
 from db.publisher import EVENT_TYPES
 from db.replication import ensure_publication, ensure_slot
 from settings import Settings

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import psycopg
 
 from bench import debezium, paced
+from bench.latency import Latency, lateness
 from bench.paced import Beyond, Stream
 from bench.part import Run
 from bench.processes import cpu_s, running
 from bench.results import Bar, Line, Table
 from bench.servers import own_database, own_topics
-from bench.trickle import Latency, lateness
 from ops.clinic import Clinic
 from settings import Settings
 
@@ -24,6 +24,8 @@ WINDOW_MS = 1_000
 BEYOND_MS = {"relay": 150.0, "debezium": 250.0}
 """The bars of the 99th percentile."""
 LATENESS_MS = 100.0
+LONE_PER_S, LONE_MS = 1, 300.0
+"""At a message a second each finds the system idle."""
 POLL_S = 20.0
 STREAMS = (Stream(1, 30), Stream(100, 10), Stream(1_000, 10, 10), Stream(5_000, 10, 10))
 QUICK = (Stream(100, 5),)
@@ -146,5 +148,8 @@ def _bars(publisher: str, rounds: list[Rounds]) -> Iterator[Bar]:
         late = statistics.median(each.p99 for each in one.late)
         yield Bar(f"commit to job beyond the window, p99, {of}", beyond, "≤", BEYOND_MS[publisher], "ms")
         yield Bar(f"window lateness, p99, {of}", late, "≤", LATENESS_MS, "ms")
+        if one.stream.rate == LONE_PER_S:
+            p50 = statistics.median(each.p50 for each in one.beyond)
+            yield Bar(f"lone message beyond the window, p50, {of}", p50, "≤", LONE_MS, "ms")
     early = min(each.least for one in rounds for each in one.late)
     yield Bar(f"least window lateness with {publisher} (never early)", early, "≥", 0, "ms")

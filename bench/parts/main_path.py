@@ -101,7 +101,7 @@ def _topic(run: Run, size: Size, peers: Sequence[Peer]) -> None:
         made = workload.make(url, events=size.events, contacts=size.contacts, per_window=size.per_window)
         lines = [
             Contestant(PLAIN, lambda: backlog.measure(PLAIN, made, at, url), "the limit: no guarantees"),
-            Contestant(OURS, lambda: backlog.measure("worker", made, at, url), of=PLAIN),
+            Contestant(OURS, lambda: backlog.measure("worker", made, at, url, run.wrap), of=PLAIN),
         ]
         lines = [one for one in lines if run.wants(one.name)]
         lines += _peer_lines(run, size, [one for one in peers if one.way == "topic"], made, at, url)
