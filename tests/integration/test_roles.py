@@ -27,13 +27,14 @@ SOURCES = {
     "web": [
         "web/*.py", "web/pages/*.py", "db/group_links.py", "ops/pages/*.py", "ops/why/*.py", "ops/dlq/*.py",
         "ops/alerts.py", "ops/job_rows.py", "ops/orders.py", "db/closed_letters.py", "db/orders.py",
-        "db/runs.py",
+        "db/runs.py", "ops/shadow/*.py",
     ],
     "reconciler": ["streams/reconcile/*.py"],
     "operator": [
         "ops/*.py", "ops/commands/*.py", "ops/dlq/*.py", "ops/doctor/*.py", "ops/group_links/*.py",
         "ops/pages/*.py", "ops/whatsapp/*.py", "ops/why/*.py", "db/closed_letters.py", "db/forgetting.py",
         "db/leases.py", "db/orders.py", "db/runs.py", "db/sealing.py", "db/sweep_claims.py",
+        "ops/shadow/*.py",
     ],
 }  # fmt: skip
 """The modules whose statements a process runs."""
