@@ -39,6 +39,8 @@ POSTGRES_OPTIONS: Final = {
 """Small enough for its disk; a power failure is not among the faults."""
 AGAIN_S: Final = 5.0
 """So long a server that ends at once is left alone."""
+START_S: Final = 240.0
+"""A busy machine is no failure."""
 TOKEN: Final = "stand-in-token"
 
 
@@ -137,9 +139,11 @@ def serving(folder: Path, *, small_disks: bool = True) -> Iterator[Servers]:
         stack.callback(postgres_disk.remove)
         postgres = EmbeddedPostgres(folder / "postgres", options=POSTGRES_OPTIONS)
         stack.callback(postgres.destroy)
-        postgres.start()
+        postgres.start(START_S)
         postgres.ensure_database(DATABASE)
-        cluster = stack.enter_context(KafkaCluster(root))
+        cluster = KafkaCluster(root)
+        stack.callback(cluster.stop)
+        cluster.start(START_S)
         host, _, port = postgres.listens.rpartition(":")
         network = stack.enter_context(Network(host, int(port)))
         engine = stack.enter_context(EngineBeside())
