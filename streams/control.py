@@ -116,6 +116,8 @@ def carry_out(
     if event is Event.REQUEUE:
         _requeue(jobs, head, command, now_ms)
         tell(head, head.whole(), now_ms, "requeued", facts=facts, stage=CONTROL_STAGE)
+    elif event is Event.RECOVER and head.state.ended:
+        _tell_again(head, command, now_ms, facts)  # how it ended was told, and may be lost
     elif event is Event.RECOVER:
         _recover(jobs, head, command, rules, now_ms, facts)
     elif event is Event.SETTLE:
@@ -152,14 +154,17 @@ def _ask(jobs: ContactJobs, contact: tuple[str, str | None], command: Command, n
     if head is None or head.state is State.AWAITED:
         jobs.unsent.append(tell_command(*contact, job_id, now_ms, "unknown", facts))
         return True
+    _tell_again(head, command, now_ms, facts)
+    return True
+
+
+def _tell_again(head: Head, command: Command, now_ms: int, facts: dict[str, str | None]) -> None:
     head.seq += 1
     outcome = head.outcome if head.state.ended else None
     if head.state is State.HELD:
         outcome = f"held:{head.held or BY_HAND}"
-    tell(
-        head, _as_it_stands(head, command), now_ms, outcome or "told_again", facts=facts, stage=CONTROL_STAGE
-    )
-    return True
+    job = _as_it_stands(head, command)
+    tell(head, job, now_ms, outcome or "told_again", facts=facts, stage=CONTROL_STAGE)
 
 
 def _as_it_stands(head: Head, command: Command) -> Job:

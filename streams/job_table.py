@@ -114,6 +114,10 @@ TABLE: Final[dict[Event, dict[State | None, Targets]]] = {
     Event.RECOVER: {
         None: (State.HELD, State.WAITING, State.DEAD),
         State.AWAITED: (State.HELD, State.WAITING, State.DEAD, State.FAILED),
+        # how it ended is told once more: the row would say so if that had come
+        State.DONE: (State.DONE,),
+        State.FAILED: (State.FAILED,),
+        State.DEAD: (State.DEAD,),
     },
     # not of a running one: what becomes of that is told by its own answer
     Event.SETTLE: {

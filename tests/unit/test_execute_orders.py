@@ -195,3 +195,23 @@ def test_a_job_that_nobody_knows_is_called_so_and_is_begun_or_ended_as_ordered()
         assert (rows[wrong.id].job_status, rows[wrong.id].outcome) == ("failed", "cancelled:nobody knows it")
 
     play(story())
+
+
+def test_a_row_that_says_running_of_a_job_that_has_ended_is_set_right_by_whoever_misses_it() -> None:
+    """The care of group links orders so, again and again, as long as the row says that."""
+
+    async def story() -> None:
+        world = World(engine=lambda job, attempt: Done())
+        worker = await worker_in(world)
+        job = job_of(1)
+        world.give(job)
+        await worker.turn()
+        before = len(world.outcomes(job.id))
+        world.order(command("recover", 1, job, job=encode_job(job)), key_of())
+        world.order(command("recover", 1, job, job=encode_job(job)), key_of())
+        await worker.turn()
+        (told,) = world.outcomes(job.id)[before:]
+        assert (told.job_status, told.outcome) == ("done", "done")
+        assert len(world.calls) == 1 and world.heads()[job.id].state is State.DONE
+
+    play(story())
