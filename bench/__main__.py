@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bench import guard, machine
-from bench.part import Part, Run, SharedServers
+from bench.part import Part, Run, SharedServers, first_line
 from bench.registry import PARTS, chosen
 from bench.results import Found, Result, save
 from bench.tell import tell
@@ -37,7 +37,7 @@ ROUNDS = 3
 
 def measured(part: Part, given: argparse.Namespace, shared: SharedServers, say: Console) -> Result:
     """Run a part; a failure is in its result, beside what it had found."""
-    found, failed = Found(), ""
+    found = Found()
     at, before, begun = datetime.now(UTC), machine.load(), time.monotonic()
     run = Run(
         rounds=given.rounds,
@@ -54,7 +54,7 @@ def measured(part: Part, given: argparse.Namespace, shared: SharedServers, say: 
         if shared.started:
             found.versions |= machine.server_versions(shared.get())
     except Exception as error:  # told on the page and by the exit code; the other parts are not worse for it
-        failed = "".join(traceback.format_exception_only(error)).strip().splitlines()[0]
+        found.failed.append(first_line(error))
         say.print(traceback.format_exc(), markup=False, highlight=False)
         shared.close()
     return Result(
@@ -72,7 +72,7 @@ def measured(part: Part, given: argparse.Namespace, shared: SharedServers, say: 
         tables=tuple(found.tables),
         bars=tuple(found.bars),
         notes=tuple(found.notes),
-        failed=failed,
+        failed="; ".join(found.failed),
     )
 
 

@@ -24,7 +24,7 @@ def machine() -> Machine:
         processor=_processor(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        system=f"{platform.system()} {platform.release()}",
+        system=f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
     )
 
 

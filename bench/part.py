@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from bench.results import Found
 from bench.servers import Servers, servers
+
+
+def first_line(error: BaseException) -> str:
+    """An error in a line: its type and the beginning of what it says."""
+    return "".join(traceback.format_exception_only(error)).strip().splitlines()[0]
 
 
 class SharedServers:
@@ -58,6 +64,16 @@ class Run:
     def at(self) -> Servers:
         """Kafka and Postgres."""
         return self.shared.get()
+
+    def piece(self, name: str, measure: Callable[[], None]) -> None:
+        """Measure a piece of the part; when it fails, that is told and kept, and the next ones go on."""
+        try:
+            measure()
+        except Exception as error:  # whatever it is: hours of other figures must not be lost to it
+            told = f"{name}: {first_line(error)}"
+            self.found.failed.append(told)
+            self.say(told)
+            self.shared.close()
 
     def wants(self, line: str) -> bool:
         """Whether that line is asked for."""

@@ -123,6 +123,8 @@ class Found(msgspec.Struct, kw_only=True):
     """What was smaller than asked, left out, or failed while the rest went on; a sentence each."""
     versions: dict[str, str] = {}
     """Of servers and peers that took part."""
+    failed: list[str] = []
+    """Pieces that ended before their end while the others went on, and why."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

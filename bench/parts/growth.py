@@ -64,10 +64,10 @@ GROWING = (
 def run(run: Run) -> None:
     """What is asked for of: windows, event_log, messages, jobs (`--only`)."""
     if run.wants("windows"):
-        _windows(run)
+        run.piece("windows", lambda: _windows(run))
     for one in GROWING:
         if run.wants(one.what):
-            _grow(run, one)
+            run.piece(one.what, lambda one=one: _grow(run, one))  # type: ignore[misc]
 
 
 def _sizes(run: Run, sizes: tuple[int, ...], title: str) -> list[int]:

@@ -73,10 +73,10 @@ def run(run: Run) -> None:
         if size.events > most:
             run.found.notes.append(f"{size}: left out, larger than asked for")
             continue
-        _topic(run, size, peers)
+        run.piece(f"{TOPIC}, {size}", lambda size=size: _topic(run, size, peers))  # type: ignore[misc]
     for size in sizes if not run.quick else ():
         if size.events <= most:
-            _commit(run, size, peers)
+            run.piece(f"{COMMIT}, {size}", lambda size=size: _commit(run, size, peers))  # type: ignore[misc]
 
 
 def _peers(run: Run) -> Iterator[Peer]:

@@ -16,8 +16,8 @@ LETTERS = 100_000
 
 def run(run: Run) -> None:
     """Both."""
-    _recovery(run)
-    _letters(run)
+    run.piece("recovery", lambda: _recovery(run))
+    run.piece("dead letters", lambda: _letters(run))
 
 
 def _recovery(run: Run) -> None:

@@ -22,8 +22,8 @@ PAUSE_BEYOND_SESSION_S = 3.0
 
 def run(run: Run) -> None:
     """Both."""
-    _backlog(run)
-    _restarts(run)
+    run.piece("backlog", lambda: _backlog(run))
+    run.piece("rolling restart", lambda: _restarts(run))
 
 
 def _backlog(run: Run) -> None:

@@ -72,3 +72,16 @@ def test_a_quick_run_leaves_the_kept_figures_alone() -> None:
     assert parsed(["--quick"]).out.name == "benchmarks" and parsed(["--quick"]).out.parent.name == "build"
     assert parsed([]).out.parent.name == "docs"
     assert dict(parsed(["--size", "most=10_000", "growth"]).size) == {"most": 10_000}
+
+
+def test_a_piece_that_fails_is_told_and_the_next_ones_go_on() -> None:
+    said: list[str] = []
+    run = Run(rounds=1, quick=False, say=said.append)
+
+    def fails() -> None:
+        raise RuntimeError("no such broker\nand much more")
+
+    run.piece("first", fails)
+    run.piece("second", lambda: run.found.notes.append("measured"))
+    assert run.found.failed == said == ["first: RuntimeError: no such broker"]
+    assert run.found.notes == ["measured"]
