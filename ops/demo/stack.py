@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from ops.demo.place import Place
@@ -50,8 +51,24 @@ def start(folder: DataFolder, place: Place, played: Scenario, progress: Progress
     finally:
         progress.close()
     failed = read_run_file(folder)
-    told = failed.error if failed is not None and failed.supervisor_pid == process.pid else ""
-    raise StartFailed(told or tail(output) or f"The stack was not ready within {START_S:.0f} s.")
+    ours = failed if failed is not None and failed.supervisor_pid == process.pid else None
+    if process.poll() is None:
+        raise StartFailed(not_in_time(ours, folder.logs))
+    raise StartFailed(
+        (ours.error if ours is not None else "") or tail(output) or not_in_time(ours, folder.logs)
+    )
+
+
+def not_in_time(run: RunFile | None, logs: Path) -> str:
+    """What to say when the patience ends: who is not there yet, and where to look."""
+    missing = (
+        [unit.name for unit in run.units if unit.state not in ("ready", "done")] if run is not None else []
+    )
+    who = f"{', '.join(missing)} did not start" if missing else "the stack was not ready"
+    return (
+        f"Within {START_S:.0f} s {who}: the logs are in {logs}. If the machine or the network is only "
+        "slow, start it again: what was downloaded stays."
+    )
 
 
 def _spawned(environment: Mapping[str, str], folder: DataFolder, place: Place) -> subprocess.Popen[bytes]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
 from ops.demo import links
 from ops.demo.beside import asked
 from ops.demo.links import Enrolments
+from ops.demo.stack import not_in_time
 from ops.errors import Unreachable
+from ops.supervision.run_file import RunFile, UnitView
 
 
 class Api(BaseHTTPRequestHandler):
@@ -72,3 +75,14 @@ def test_a_service_that_is_not_there_is_named(unused_tcp_port: int) -> None:
         asked("stand-in", address) as api,
     ):
         api.get("/")
+
+
+def test_when_the_patience_ends_it_is_told_who_is_missing_and_where_to_look() -> None:
+    units = (
+        UnitView("kafka", "ready", 0.0),
+        UnitView("topics", "done", 0.0),
+        UnitView("worker", "starting", 0.0),
+    )
+    told = not_in_time(RunFile(1, "", "starting", 0.0, units), Path("/demo/logs"))
+    assert "Within 300 s worker did not start" in told and "/demo/logs" in told and "start it again" in told
+    assert "the stack was not ready" in not_in_time(None, Path("/demo/logs"))
