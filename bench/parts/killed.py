@@ -70,7 +70,9 @@ def _killed(run: Run, number: int, one: Victim) -> bool:
     except Exception as error:
         if one.name == OURS:
             raise
-        run.found.notes.append(f"{one.name}: {next(iter(str(error).splitlines()), repr(error))}")
+        told = f"{one.name}: {next(iter(str(error).splitlines()), repr(error))}"
+        run.found.notes.append(told)
+        run.say(told)
         return bool(one.rounds)
     one.rounds.append(killed)
     found = killed.audit
