@@ -25,10 +25,11 @@ read back and checked against the workload. WAL is what Postgres wrote while a l
         "One kill -9",
         """\
 3,000 events of 300 contacts arrive live, 150 a second, in bursts that belong to one window of 5 s each.
-Halfway the process is killed (`kill -9`) and started again at once with what it left on disk; events go on
-meanwhile. When the last window is over and nothing has come for a while, every job record is read back:
-which events are in no job, which under two job ids, which in a job that was sent again under its id. A job's
-id follows from its window's first event with all of them, so a repetition can be recognised.""",
+After three quarters, when every engine has closed windows, the process is killed (`kill -9`) and started
+again at once with what it left on disk; events go on meanwhile. When the last window is over and nothing
+has come for a while, every job record is read back: which events are in no job, which under two job ids,
+which in a job that was sent again under its id. A job's id follows from its window's first event with all
+of them, so a repetition can be recognised.""",
         minutes=20,
         module="bench.parts.killed",
     ),

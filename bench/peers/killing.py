@@ -1,8 +1,8 @@
 """One `kill -9` in the middle of a live stream: which events ended in two jobs, and which in none.
 
-Events of many contacts arrive at a steady pace, stamped with the time at which they are sent. Halfway the
-process is killed and started again at once, with the state that it left on disk; events go on meanwhile. When
-the last windows are over and nothing more comes, every job record is read back.
+Events of many contacts arrive at a steady pace, stamped with the time at which they are sent. After three
+quarters the process is killed and started again at once, with the state that it left on disk; events go on
+meanwhile. When the last windows are over and nothing more comes, every job record is read back.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ EVENTS = 3_000
 CONTACTS = 300
 RATE = 150.0
 """Events a second: what the slowest of them still keeps up with."""
+KILLED_AFTER = 0.75
+"""Share of the events: by then every engine has closed windows, also one that waits two lengths for it."""
 QUIET_S = 10.0
 """Nothing new for so long, with the process running: then nothing more comes."""
 PATIENCE_S = 180.0
@@ -108,15 +110,15 @@ def _corner(at: Servers) -> Iterator[tuple[Settings, Path]]:
 
 
 def _killed(peer: Streaming, workload: Workload, settings: Settings, start: Callable[[], Victim]) -> Killed:
-    feed, half = Feed(settings), len(workload.events) // 2
+    feed, reached = Feed(settings), int(len(workload.events) * KILLED_AFTER)
     running = start()
     try:
         running.wait_ready()
-        _send(feed, workload, 0, half)
+        _send(feed, workload, 0, reached)
         running.kill()
         killed_s = time.monotonic()
         running = start()
-        _send(feed, workload, half, len(workload.events))
+        _send(feed, workload, reached, len(workload.events))
         away_s = running.wait_ready() - (time.time() - (time.monotonic() - killed_s))
         if peer is not OURS:
             time.sleep(2 * WINDOW_MS / 1_000 + 1)
