@@ -69,8 +69,8 @@ def _check(url: str, events: int) -> None:
     """Every event in exactly one job."""
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute(
-            "SELECT count(*), count(DISTINCT id)"
-            " FROM job_queue, jsonb_array_elements_text(payload -> 'event_ids') AS id"
+            "SELECT count(*), count(DISTINCT event_id)"
+            " FROM job_queue, jsonb_array_elements_text(payload -> 'event_ids') AS of (event_id)"
         ).fetchone()
     if row != (events, events):
         raise Wrong(f"{row} events (in all, different) are in jobs instead of {events}")

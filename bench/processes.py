@@ -15,7 +15,7 @@ from pathlib import Path
 import status
 from settings import Settings
 
-READY_S = 60.0
+READY_S = 180.0
 STOP_S = 20.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _RAJADA = (sys.executable, "-m", "ops.cli")
