@@ -53,6 +53,27 @@ def _traceback(_: object, __: str, event: structlog.typing.EventDict) -> structl
     return event
 
 
+def _on_one_line(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """What somebody else wrote adds no line and moves no cursor: control characters are written out.
+
+    For people's eyes only, since JSON does so by itself. A traceback has lines; indented, none of them can
+    pass for a line of ours.
+    """
+    for name, value in event.items():
+        if isinstance(value, str):
+            if name == "exception":
+                event[name] = "\n".join("    " + _plain(line) for line in value.splitlines())
+            else:
+                event[name] = _plain(value)
+    return event
+
+
+def _plain(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
 _SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
@@ -100,7 +121,11 @@ def _formatter(json: bool) -> dict[str, object]:
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
     return {
-        "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        "processors": [
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            *([] if json else [_on_one_line]),
+            renderer,
+        ],
         "foreign_pre_chain": _SHARED,
     }
 
