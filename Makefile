@@ -42,8 +42,8 @@ test: check test-unit test-thorough test-integration ## Check the code and pass 
 test-unit: setup ## The tests that need neither Kafka nor Postgres (seconds)
 	$(BIN)/python -m pytest tests/unit -m "not slow and not thorough" -n 2 -p no:schemathesis
 
-test-thorough: setup ## Properties and models of the same tier that take more than a moment
-	$(BIN)/python -m pytest tests/unit -m "thorough and not slow" -n 2
+test-thorough: setup ## The same tier's models and slower tests, and each property with more examples
+	$(BIN)/python -m pytest tests/unit -m "(thorough or hypothesis) and not slow" -n 2 --hypothesis-profile=thorough
 
 test-integration: setup ## The tests on real Kafka and Postgres
 	$(BIN)/python -m pytest tests/e2e tests/integration -m "not slow and not long and not alone" -n 4 --dist loadfile
