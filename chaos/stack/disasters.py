@@ -12,11 +12,12 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 
 from chaos.stack.running import PREFIX, Running
 from ops.embedded.postgres_place import give
-from ops.embedded.postgres_programs import run_as
+from ops.embedded.postgres_programs import ENVIRONMENT
 from schemas.topic_names import OUTCOMES
 
 WORKERS: Final = ("worker-1", "worker-2", "worker-3")
 SLOT: Final = "chaos"
+BACKUP_S: Final = 180.0
 CAUGHT_UP_S: Final = 180.0
 UP_S: Final = 120.0
 UNREAD_S: Final = 3.0
@@ -36,9 +37,13 @@ def make_backup(running: Running) -> None:
     give(target, postgres.identity)
     program = postgres.programs.postgres.parent / "pg_basebackup"
     command = [str(program), "-D", str(target), "-X", "stream", "-c", "fast", "-d", postgres.url]
-    done = run_as(postgres.identity, command)
-    if done is None or done.returncode != 0:
-        raise RuntimeError("no backup could be made: " + ("" if done is None else done.stderr[-500:]))
+    identity = postgres.identity
+    done = subprocess.run(
+        [*identity.prefix, *command], user=identity.uid, group=identity.gid, cwd="/", env=ENVIRONMENT,
+        extra_groups=None if identity.uid is None else [], capture_output=True, text=True, timeout=BACKUP_S,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise RuntimeError(f"no backup could be made: {done.stderr[-500:]}")
 
 
 def can_back_up(running: Running) -> bool:

@@ -104,7 +104,7 @@ class Running:
     def count(self, query: str, *parameters: object) -> int:
         """The number that a query gives."""
         with self.servers.connect() as connection:
-            row = connection.execute(query, parameters).fetchone()
+            row = connection.execute(query, parameters or None).fetchone()
             return int(str(row[0])) if row is not None and row[0] is not None else 0
 
 
