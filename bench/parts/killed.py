@@ -92,6 +92,7 @@ def _line(one: Victim) -> Line:
             "lost": float(max(each.lost for each in rounds)),
             "in a job that changed": float(max(each.changed for each in rounds)),
             "sent again": float(max(each.again for each in rounds)),
+            "job records before": float(min(each.before for each in one.rounds)),
             "back after s": round(max(each.away_s for each in one.rounds), 1),
         },
     )

@@ -81,6 +81,8 @@ class Killed:
 
     name: str
     audit: Audit
+    before: int
+    """Records in the jobs topic at the kill, ends of transactions too: with none the kill says little."""
     away_s: float
     """From the kill until the process had its partitions and its state again."""
 
@@ -118,6 +120,8 @@ def _killed(peer: Streaming, workload: Workload, settings: Settings, start: Call
         running.kill()
         killed_s = time.monotonic()
         running = start()
+        admin = AdminClient({"bootstrap.servers": settings.bootstrap()})
+        before = ends_of(peer, settings, admin)[settings.topic(topics.JOBS)]
         _send(feed, workload, reached, len(workload.events))
         away_s = running.wait_ready() - (time.time() - (time.monotonic() - killed_s))
         if peer is not OURS:
@@ -127,7 +131,8 @@ def _killed(peer: Streaming, workload: Workload, settings: Settings, start: Call
         came_out = collect(peer, settings)
     finally:
         running.stop()
-    return Killed(peer.name, audit([one.event_id for one in workload.events], came_out.jobs), away_s)
+    found = audit([one.event_id for one in workload.events], came_out.jobs)
+    return Killed(peer.name, found, before, away_s)
 
 
 def _send(feed: Feed, workload: Workload, first: int, last: int) -> None:
