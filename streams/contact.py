@@ -134,4 +134,7 @@ def encode_contact(contact: Contact) -> bytes:
 
 def decode_contact(value: bytes) -> Contact:
     """The contact in a changelog value; raises msgspec.DecodeError when the bytes are not one."""
-    return _decoder.decode(value)
+    try:
+        return _decoder.decode(value)
+    except RecursionError as error:
+        raise msgspec.DecodeError("it is nested too deeply") from error

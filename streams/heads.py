@@ -202,4 +202,7 @@ def encode_jobs(jobs: ContactJobs) -> bytes:
 
 def decode_jobs(value: bytes) -> ContactJobs:
     """The contact's jobs in a changelog value; raises msgspec.DecodeError when the bytes are none."""
-    return _decoder.decode(value)
+    try:
+        return _decoder.decode(value)
+    except RecursionError as error:
+        raise msgspec.DecodeError("it is nested too deeply") from error
