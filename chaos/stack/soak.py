@@ -48,7 +48,8 @@ IN_TWO_JOBS: Final = """
 """
 IN_NONE: Final = """
     SELECT count(*) FROM event_log e
-    WHERE e.outcome = 'job' AND NOT EXISTS (SELECT FROM job_queue j WHERE j.id = e.job_id)
+    WHERE e.outcome = 'job' AND e.event_type = 'ai_agent.dispatch_requested'
+      AND NOT EXISTS (SELECT FROM job_queue j WHERE j.id = e.job_id)
 """
 
 
