@@ -19,6 +19,7 @@ from typing import Protocol
 
 from confluent_kafka.admin import AdminClient
 
+from bench.backlog import Wrong
 from bench.peers.audit import Audit, audit
 from bench.peers.feeding import Feed
 from bench.peers.measuring import Streaming, collect, ends_of
@@ -82,7 +83,7 @@ class Killed:
     name: str
     audit: Audit
     before: int
-    """Records in the jobs topic at the kill, ends of transactions too: with none the kill says little."""
+    """Records in the jobs topic at the kill, ends of transactions too."""
     away_s: float
     """From the kill until the process had its partitions and its state again."""
 
@@ -117,11 +118,10 @@ def _killed(peer: Streaming, workload: Workload, settings: Settings, start: Call
     try:
         running.wait_ready()
         _send(feed, workload, 0, reached)
+        before = _until_begun(peer, settings, running, workload.windows // 10)
         running.kill()
         killed_s = time.monotonic()
         running = start()
-        admin = AdminClient({"bootstrap.servers": settings.bootstrap()})
-        before = ends_of(peer, settings, admin)[settings.topic(topics.JOBS)]
         _send(feed, workload, reached, len(workload.events))
         away_s = running.wait_ready() - (time.time() - (time.monotonic() - killed_s))
         if peer is not OURS:
@@ -145,6 +145,21 @@ def _send(feed: Feed, workload: Workload, first: int, last: int) -> None:
         for record in records_of(replace(workload, events=(now,))):
             feed.send_now(record)
     feed.flush()
+
+
+def _until_begun(peer: Streaming, settings: Settings, running: Victim, wanted: int) -> int:
+    """Wait until it has sent so many jobs, at once where it keeps up; returns how many. Raises Wrong.
+
+    A kill before the first job says nothing, and a machine with other work may starve a process that begins.
+    """
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap()})
+    deadline = time.monotonic() + PATIENCE_S
+    while (sent := ends_of(peer, settings, admin)[settings.topic(topics.JOBS)]) < wanted:
+        running.ensure_alive()
+        if time.monotonic() > deadline:
+            raise Wrong(f"{peer.name} has sent {sent} of {wanted} jobs after {PATIENCE_S:.0f} s")
+        time.sleep(LOOK_S)
+    return sent
 
 
 def _until_quiet(peer: Streaming, settings: Settings, running: Victim) -> None:
