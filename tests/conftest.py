@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from ops.embedded.registry import EmbeddedRegistry
     from ops.engine.serving import EngineBeside
     from ops.whatsapp.serving import WhatsAppBeside
+
+# jsonschema imports it where it is installed, and it compiles 38 grammars then, for seconds in each process:
+# no test of ours asks whether a text is a URI.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # "can't be imported"
 
 # A busy machine is no failure: examples are bounded in number, not in time. `make test-thorough` walks each
 # property again with more of them (--hypothesis-profile=thorough).

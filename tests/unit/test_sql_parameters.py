@@ -60,6 +60,7 @@ def modules() -> list[Path]:
     return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
+@pytest.mark.thorough
 def test_no_statement_is_put_together_from_text() -> None:
     found = {
         (str(path.relative_to(ROOT)), begin) for path in modules() for _, begin in found_in(path.read_text())
@@ -67,6 +68,7 @@ def test_no_statement_is_put_together_from_text() -> None:
     assert found <= set(ARGUED), sorted(found - set(ARGUED))
 
 
+@pytest.mark.thorough
 def test_what_is_argued_for_is_still_there() -> None:
     there = {
         (str(path.relative_to(ROOT)), begin) for path in modules() for _, begin in found_in(path.read_text())

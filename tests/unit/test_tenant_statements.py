@@ -23,6 +23,8 @@ WITHOUT = {
     "page_events": "by ids that were filtered by organization before (web/pages)",
     "relay_backfill_page": "the relay publishes everybody's",
     "sessions_not_working": "by ids of sessions of jobs that the worker holds; yields ids alone",
+    "shadow_events": "by ids of windows that were filtered by organization before (ops/shadow)",
+    "shadow_jobs": "by contacts of windows that were filtered by organization before (ops/shadow)",
     "sink_jobs_behind": "by ids of jobs of outcomes, whose rows were written with their organization",
     "sink_jobs_moved": "by ids of jobs of outcomes, whose rows were written with their organization",
     "why_events_of_contact": "the story is looked through for its organization before it is shown",
