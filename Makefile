@@ -40,7 +40,7 @@ demo: install ## Run the main job on real Kafka and Postgres, a minute of a clin
 test: check test-unit test-thorough test-integration ## Check the code and pass the tests
 
 test-unit: setup ## The tests that need neither Kafka nor Postgres (seconds)
-	$(BIN)/python -m pytest tests/unit -m "not slow and not thorough" -n 2 -p no:schemathesis
+	$(BIN)/python -m pytest tests/unit -m "not slow and not thorough" -n 2 -p no:schemathesis -p no:logging
 
 test-thorough: setup ## The same tier's models and slower tests, and each property with more examples
 	$(BIN)/python -m pytest tests/unit -m "(thorough or hypothesis) and not slow" -n 2 --hypothesis-profile=thorough

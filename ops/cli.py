@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from ops.commands import (
     acls,
@@ -122,6 +125,14 @@ app.add_typer(group_links.app, name="group-links", rich_help_panel=_TOOLS)
 app.add_typer(tokens.app, name="tokens", rich_help_panel=_TOOLS)
 app.add_typer(whatsapp.app, name="whatsapp", rich_help_panel=_TOOLS)
 show_in(app)
+
+
+@cache
+def tree() -> TyperGroup:
+    """All commands as objects, for pages and tests that look at them or run one: made once."""
+    made = get_command(app)
+    assert isinstance(made, TyperGroup), "there are several commands"
+    return made
 
 
 def main() -> None:

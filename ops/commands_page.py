@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
-from typer.main import get_command
 
-from ops.cli import app
+from ops.cli import tree
 from ops.examples import EXAMPLES
 from ops.exit_codes import as_markdown as tables
 
@@ -30,7 +29,7 @@ def all_commands() -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
             for name, one in command.commands.items():
                 yield from walk(one, (*path, name))
 
-    yield from walk(get_command(app), ())
+    yield from walk(tree(), ())
 
 
 def _runs(group: TyperGroup, path: tuple[str, ...]) -> bool:

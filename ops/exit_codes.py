@@ -103,9 +103,7 @@ COMMANDS: Final[Mapping[str, tuple[int, ...]]] = {
 
 def commands() -> Iterator[tuple[str, str]]:
     """Every command of `rajada` with the first sentence of its help."""
-    from typer.main import get_command
-
-    from ops.cli import app
+    from ops.cli import tree
 
     def walk(command: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         inner = getattr(command, "commands", None)
@@ -119,7 +117,7 @@ def commands() -> Iterator[tuple[str, str]]:
         for name, one in inner.items():
             yield from walk(one, (*path, name))
 
-    yield from walk(get_command(app), ())
+    yield from walk(tree(), ())
 
 
 def as_markdown() -> str:

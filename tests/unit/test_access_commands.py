@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from db.roles import ROLES, NoSuchRole
 from ops import kafka_roles
-from ops.cli import app
+from ops.cli import tree
 from settings import get_settings
 
 
@@ -24,7 +24,7 @@ def _named_servers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rajada(*arguments: str) -> tuple[int, str]:
-    found = CliRunner().invoke(app, list(arguments))
+    found = CliRunner().invoke(tree(), list(arguments))
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         raise found.exception
     return found.exit_code, found.output

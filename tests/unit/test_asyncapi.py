@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from jsonschema import Draft7Validator
-from typer.testing import CliRunner
 
 from ops.asyncapi import as_yaml, described, document, page
-from ops.cli import app
+from ops.cli import tree
 from ops.topic_records import RECORDS, lies_in
 from schemas.dead import Cause, dead_headers
 from schemas.history import CURRENT_FILES
@@ -118,8 +118,8 @@ def test_the_headers_of_a_death_are_told() -> None:
 
 def test_an_installation_is_told_with_its_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAJADA_TOPIC_PREFIX", "blue.")
-    told = yaml.safe_load(CliRunner().invoke(app, ["topics", "describe", "--asyncapi"]).output)
+    told = yaml.safe_load(CliRunner().invoke(tree(), ["topics", "describe", "--asyncapi"]).output)
     assert told["channels"]["dispatch.jobs"]["address"] == "blue.dispatch.jobs"
     group = told["operations"]["sink.receive.dispatch.outcomes"]["bindings"]["kafka"]["groupId"]
     assert group["enum"] == ["blue.rajada-sink"]
-    assert "blue.dispatch.dead" in CliRunner().invoke(app, ["topics", "describe"]).output
+    assert "blue.dispatch.dead" in CliRunner().invoke(tree(), ["topics", "describe"]).output

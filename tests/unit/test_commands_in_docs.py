@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from typer.main import get_command
-
-from ops.cli import app
+from ops.cli import tree
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 INLINE = re.compile(r"`rajada ([^`]+)`")
 FENCED = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*rajada ([^#\n]*)", re.MULTILINE)
 OPTION = re.compile(r"--[a-z][a-z-]+")
-RAJADA = get_command(app)
+RAJADA = tree()
 
 
 def mistakes(words: list[str]) -> list[str]:

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from ops.cli import app
+from ops.cli import tree
 from ops.commands_page import PAGE, all_commands, whole
 from ops.examples import EXAMPLES
 from ops.exit_codes import COMMANDS
@@ -41,7 +40,7 @@ def test_every_command_has_examples() -> None:
 
 
 def test_examples_are_commands_that_are_understood() -> None:
-    rajada = get_command(app)
+    rajada = tree()
     for name, line in ((name, line) for name, lines in EXAMPLES.items() for line in lines):
         words = shlex.split(line.partition(" > ")[0])
         assert words[: 1 + len(name.split())] == ["rajada", *name.split()]
@@ -52,13 +51,13 @@ def test_examples_are_commands_that_are_understood() -> None:
 
 
 def test_the_help_ends_with_the_examples() -> None:
-    told = CliRunner().invoke(app, ["dlq", "requeue", "--help"], env={"COLUMNS": "200"}).output
+    told = CliRunner().invoke(tree(), ["dlq", "requeue", "--help"], env={"COLUMNS": "200"}).output
     for line in EXAMPLES["dlq requeue"]:
         assert line in told
 
 
 def test_the_version_is_told() -> None:
-    outcome = CliRunner().invoke(app, ["--version"])
+    outcome = CliRunner().invoke(tree(), ["--version"])
     assert outcome.exit_code == 0 and outcome.output.startswith("rajada ")
 
 

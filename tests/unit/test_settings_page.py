@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from ops.cli import app
+from ops.cli import tree
 from ops.settings_page import as_markdown, settings_told
 from settings import Settings, get_settings
 
@@ -53,13 +53,13 @@ def test_variables_are_those_that_are_read(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_word_explains_and_a_secret_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_ENGINE_TOKEN", "s3cret")
-    told = CliRunner().invoke(app, ["settings", "engine_token"]).output
+    told = CliRunner().invoke(tree(), ["settings", "engine_token"]).output
     assert "AGENT_ENGINE_TOKEN = set (secret)" in told and "s3cret" not in told
-    whole = json.loads(CliRunner().invoke(app, ["settings", "--json"]).output)
+    whole = json.loads(CliRunner().invoke(tree(), ["settings", "--json"]).output)
     (token,) = [one for one in whole if one["variable"] == "AGENT_ENGINE_TOKEN"]
     assert token["set"] and token["value"] == "set (secret)"
 
 
 def test_a_word_that_is_in_no_name_is_told() -> None:
-    outcome = CliRunner().invoke(app, ["settings", "nothing-like-it"])
+    outcome = CliRunner().invoke(tree(), ["settings", "nothing-like-it"])
     assert "No setting has 'nothing-like-it'" in str(outcome.exception)

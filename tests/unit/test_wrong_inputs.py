@@ -7,10 +7,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from ops.asking import asking
-from ops.cli import app
+from ops.cli import tree
 from ops.errors import OpsError, exit_code_of
 from settings import RajadaError, WrongSetting, get_settings
 
@@ -54,7 +54,7 @@ def unread(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 def test_a_mistake_is_told_with_what_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     for line, told in TYPED:
-        outcome = CliRunner().invoke(app, line.split())
+        outcome = CliRunner().invoke(tree(), line.split())
         assert outcome.exit_code == 2, f"{line}: {outcome.output}{outcome.exception}"
         assert told in outcome.output, f"{line}: {outcome.output}"
 
@@ -71,7 +71,7 @@ def test_a_mistake_is_told_with_what_is_right(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_what_is_not_there_is_told_with_what_to_do(line: str, told: str, code: int) -> None:
-    error = CliRunner().invoke(app, line.split()).exception
+    error = CliRunner().invoke(tree(), line.split()).exception
     assert isinstance(error, RajadaError) and exit_code_of(error) == code
     assert told in str(error)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from ops import cli
 from ops.demo import run
@@ -22,7 +22,7 @@ def played(monkeypatch: pytest.MonkeyPatch, accounts: Accounts) -> int:
     """The exit code of a demo that ends with these accounts."""
     ended = run.Run(accounts, "k:9092", "postgresql://p/d", Path("home"), "")
     monkeypatch.setattr(run, "run_demo", lambda *given, **more: ended)
-    result = CliRunner().invoke(cli.app, ["demo", "--json"])
+    result = CliRunner().invoke(cli.tree(), ["demo", "--json"])
     if isinstance(result.exception, SystemExit) or result.exception is None:
         return result.exit_code
     return exit_code_of(result.exception)

@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 import yaml
-from typer.main import get_command
 
-from ops.cli import app
+from ops.cli import tree
 from settings import Settings
 
 ROOT = Path(__file__).parents[3]
@@ -69,7 +68,7 @@ def parse(command: Sequence[str]) -> click.Context:
         assert arguments[2] == "worker"
         return cli.commands["worker"].make_context("worker", list(arguments[3:]))
     assert program == "rajada", command
-    group: Any = get_command(app)
+    group: Any = tree()
     context = group.make_context("rajada", list(arguments))
     while isinstance(context.command, click.Group):
         name, found, rest = context.command.resolve_command(

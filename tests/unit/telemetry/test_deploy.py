@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.main import get_command
 
-from ops.cli import app
+from ops.cli import tree
 from telemetry.catalogue import CATALOGUE, PROCESSES
 from telemetry.distribution import Read
 from telemetry.exhibit import Exhibit
@@ -149,7 +148,7 @@ def test_prometheus_itself_finds_no_fault_in_names_types_and_texts(promtool: Cal
 
 
 def test_a_page_names_only_commands_and_options_that_there_are() -> None:
-    root = get_command(app)
+    root = tree()
     found = 0
     for page in RUNBOOKS.glob("*.md"):
         for line in re.findall(r"`rajada ([^`]+)`", page.read_text()):
