@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +36,8 @@ from streams.job_runner import JobRunner
 from streams.just_made import JustMade
 from streams.lengths import WindowLengths
 from streams.meter import tell
-from streams.ports import Item, Outbox
+from streams.outbox import AppOutbox
+from streams.ports import Outbox
 from streams.readiness import Readiness
 from streams.shadow import NoJobs, ShadowOutbox, begin_at_the_end, written_below
 from streams.source import SourceTopic, SourceTopicRemade
@@ -66,20 +67,6 @@ the processor time of an event, measured with and without)."""
 def name_of(settings: Settings) -> str:
     """What the process is called: a shadow is not the worker."""
     return SHADOW if settings.shadow else NAME
-
-
-class _Outbox:
-    """Sends through the app's producer (see `streams.ports.Outbox`)."""
-
-    def __init__(self, app: faust.App, settings: Settings) -> None:
-        self._app = app
-        self._settings = settings
-
-    def send(self, topic: str, items: Iterable[Item]) -> asyncio.Future[dict[int, int]]:
-        sent: asyncio.Future[dict[int, int]] = self._app.producer.send_batch(
-            self._settings.topic(topic), items
-        )
-        return sent
 
 
 def build_app(settings: Settings) -> faust.App:
@@ -156,7 +143,7 @@ class Worker:
         self._written = SinkProgress(self._pool, outcomes)
         steady = SteadyClock()
         self._clocks = Clocks(time.monotonic, steady.now_ms)
-        outbox: Outbox = _Outbox(app, settings)
+        outbox: Outbox = AppOutbox(app, settings)
         reader: Reads = FactReader(self._pool)
         self._written_below = self._written.written_below
         if settings.shadow:
@@ -265,7 +252,7 @@ class Worker:
             self._flusher.run(),
             self._source.watch(),
             forget_idle(self._contacts, self._written_below, self._clocks.wall_ms),
-            _beat(),
+            pulse.keep_beating(),
             tell(name_of(self._settings), self._collector.counts, self._flusher.tally, self._told),
             *self._jobs.background(),
         )
@@ -312,12 +299,6 @@ class Worker:
 
     def _told(self) -> dict[str, int | str]:
         return {**self._sweep.told(), **self._jobs.told(), **self._app.consumer.counters()}
-
-
-async def _beat() -> None:
-    while True:
-        pulse.beat()
-        await asyncio.sleep(1.0)
 
 
 def _data_folder(settings: Settings) -> Path:
