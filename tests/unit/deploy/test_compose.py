@@ -7,9 +7,9 @@ import subprocess
 import sys
 import tomllib
 from fnmatch import fnmatch
+from types import ModuleType
 from typing import Any
 
-import compose_spec
 import pytest
 import yaml
 
@@ -47,15 +47,23 @@ def listens(name: str, service: dict[str, Any]) -> set[int]:
     return found | ({IMAGES[name]} if name in IMAGES else set())
 
 
+@pytest.fixture
+def compose_spec() -> ModuleType:
+    """The specification's own models; not imported above, since that takes a second."""
+    import compose_spec
+
+    return compose_spec
+
+
 @pytest.mark.parametrize("services", [ALONE, CLUSTERED], ids=["one node", "cluster"])
-def test_compose_takes_it(services: dict[str, Any]) -> None:
+def test_compose_takes_it(compose_spec: ModuleType, services: dict[str, Any]) -> None:
     whole = {**composed(), "services": services}
     text = yaml.safe_dump({name: value for name, value in whole.items() if not name.startswith("x-")})
     compose = compose_spec.PyCompose.from_yaml(text)
     assert set(compose.service_names()) == services.keys()
 
 
-def test_compose_is_told_apart_from_what_is_none() -> None:
+def test_compose_is_told_apart_from_what_is_none(compose_spec: ModuleType) -> None:
     broken = {"services": {"a": {"image": "a:1", "heathcheck": {}, "restart": "sometimes"}}}
     with pytest.raises(ValueError, match=r"services\.a"):
         compose_spec.PyCompose.from_yaml(yaml.safe_dump(broken))

@@ -8,7 +8,6 @@ import subprocess
 from typing import Any
 
 import jsonschema
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -53,6 +52,8 @@ PARTITIONS = int(TOLD["RAJADA_PARTITIONS"])
 @pytest.mark.thorough
 @pytest.mark.parametrize("one", [one for one in OBJECTS if one["kind"] != "ScaledObject"], ids=named)
 def test_kubernetes_takes_it(one: dict[str, Any]) -> None:
+    import kubernetes_validate  # takes half a second, which the quick tests of this file need not wait for
+
     kubernetes_validate.validate(one, KUBERNETES, strict=True)
 
 
