@@ -26,7 +26,7 @@ def test_a_burst_becomes_one_job_in_confluents_format_and_goes_on_while_the_regi
     assert too_early.returncode == 3 and "run `rajada schemas register` first" in too_early.stderr
     assert made.rajada("schemas", "register").returncode == 0
     made.start()
-    clinic = Clinic.found(connection, debounce_ms=300)
+    clinic = Clinic.found(connection, debounce_ms=3_000)  # so that one window holds the burst anywhere
     ana, bia = clinic.register(connection, ["Ana", "Bia"])
     for _ in range(3):
         clinic.write(connection, [Message(ana)])

@@ -50,7 +50,7 @@ def test_each_way_that_a_message_can_go_is_told(
 ) -> None:
     running = processes(RAJADA_RETRY_DELAY_MS="50")
     running.start()
-    clinic = Clinic.found(connection, debounce_ms=1_000)
+    clinic = Clinic.found(connection, debounce_ms=3_000)
     ana, bia, caio = clinic.register(connection, ["Ana", "Bia", "Caio"])
 
     # in a window, then in a job: by the event, the message, the job and the contact

@@ -12,6 +12,13 @@ from settings import Settings
 from tests.integration.sink_lab import Lab
 
 
+@pytest.fixture(autouse=True)
+def _commands_leave_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that a test runs in this process would set up the log for all tests after it: a logger stays
+    for ever what it was when it was used first."""
+    monkeypatch.setattr("logs.configure_logging", lambda settings: None)
+
+
 @pytest.fixture
 def lab(kafka: str, database: str, prefix: str) -> Iterator[Lab]:
     made = Lab(database, kafka, Settings(topic_prefix=prefix, session_timeout_s=2.0))
