@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import jgo  # noqa: F401  # see below
 import pytest
 
 import status
 from settings import Settings
 from tests.integration.sink_lab import Lab
+
+# jgo comes before any test leaves garbage: in CPython 3.11 a collection in the middle of a long import that
+# imports something itself breaks the first (KeyError in the import lock), and with it the whole session.
 
 
 @pytest.fixture(autouse=True)
