@@ -70,7 +70,7 @@ def test_each_way_that_a_message_can_go_is_told(
         assert told["steps"][-1]["title"] == "one job for 3 messages"
         assert told["now"][-1]["state"] == "ready"
     shown = run(running, burst[1].event_id).stdout
-    assert "its window of 1.0 s opens" in shown and "waits for its turn to run" in shown
+    assert "its window of 3.0 s opens" in shown and "waits for its turn to run" in shown
 
     # a photo that nobody has read yet
     (photo,) = clinic.write(connection, [Message(bia, "image", "https://files/1.jpg")])
