@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 
 .DEFAULT_GOAL := help
-.PHONY: help install setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser lock audit sbom check format bench bench-quick chaos chaos-quick clean
+.PHONY: help install setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser lock audit sbom check format bench bench-quick bench-guard chaos chaos-quick clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
@@ -101,6 +101,9 @@ bench: setup ## Measure everything beside a plain loop and peers, into docs/benc
 
 bench-quick: setup ## The subset of three minutes, and the guard against getting slower
 	$(BIN)/python -m bench --quick
+
+bench-guard: setup ## The main path beside the plain loop; fails when CPU an event got 30 % worse (two minutes)
+	$(BIN)/python -m bench main-path --quick --only ours,plain-loop
 
 chaos: setup ## Hurt the whole stack at random for ten minutes, then audit it; ARGS="--seed 7 --only 3"
 	$(BIN)/python -m chaos.stack --seconds 600 $(ARGS)

@@ -32,7 +32,7 @@ second and milliseconds are those of this machine, which also ran Kafka, Postgre
 beside the plain loop of the same run, and beside the load that is told. Figures are the least, the median
 and the most of the rounds. A bar that is missed stays in the table.
 
-Continuous integration runs `make bench-quick` and fails when the worker's CPU an event, beside the plain
+Continuous integration runs `make bench-guard` and fails when the worker's CPU an event, beside the plain
 loop's, is more than 30 % above the committed ratio.
 
 By themselves, with figures on the terminal alone: `python -m bench.web` (group links taken in),
