@@ -252,7 +252,7 @@ class Worker:
             self._flusher.run(),
             self._source.watch(),
             forget_idle(self._contacts, self._written_below, self._clocks.wall_ms),
-            pulse.keep_beating(),
+            _beat(),
             tell(name_of(self._settings), self._collector.counts, self._flusher.tally, self._told),
             *self._jobs.background(),
         )
@@ -299,6 +299,12 @@ class Worker:
 
     def _told(self) -> dict[str, int | str]:
         return {**self._sweep.told(), **self._jobs.told(), **self._app.consumer.counters()}
+
+
+async def _beat() -> None:
+    while True:
+        pulse.beat()
+        await asyncio.sleep(1.0)
 
 
 def _data_folder(settings: Settings) -> Path:

@@ -6,14 +6,11 @@ anything. Costs a clock reading and a dictionary write.
 
 from __future__ import annotations
 
-import asyncio
 from time import monotonic
 from typing import Final
 
 MAIN: Final = "main"
 """The loop without which a process does nothing."""
-
-EVERY_S: Final = 1.0
 
 _beats: dict[str, float] = {}
 
@@ -21,13 +18,6 @@ _beats: dict[str, float] = {}
 def beat(loop: str = MAIN) -> None:
     """The loop goes round."""
     _beats[loop] = monotonic()
-
-
-async def keep_beating(loop: str = MAIN) -> None:
-    """For ever, from within an event loop: it goes round as long as nothing holds it up."""
-    while True:
-        beat(loop)
-        await asyncio.sleep(EVERY_S)
 
 
 def silences() -> dict[str, float]:
