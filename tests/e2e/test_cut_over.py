@@ -27,7 +27,7 @@ from tests.e2e.stand_ins.processes import ROOT, StandIn, make_tables
 from tests.e2e.waiting import until, value
 from tests.integration.db.crm import make_existing_crm
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 CONTACTS = 60
 WINDOW_MS = 400
@@ -111,6 +111,12 @@ class Installation:
 
     def caught_up(self, reader: str) -> bool:
         return ", 0 records to go" in self.doctor()[reader][1]
+
+    def well(self) -> bool:
+        """No check fails, and the sink is near the end: while customers write, some are always to go."""
+        told = self.doctor()
+        (to_go,) = re.findall(r", ([\d,]+) records? to go", told["sink"][1])
+        return int(to_go.replace(",", "")) < 50 and not any(level == "fail" for level, _ in told.values())
 
 
 @pytest.fixture(params=["table", "lanes"])
@@ -247,7 +253,7 @@ def to_rajada(crm: Installation, drain: StandIn, *, kill: bool) -> None:
         crm.workers_off()
         crm.ours.spawn("worker")
     crm.ours.wait_ready("worker")
-    until(lambda: not crm.failures() and crm.caught_up("sink"), seconds=240, every=0.5, told=crm.doctor)
+    until(crm.well, seconds=120, every=0.5, told=crm.doctor)
     assert "another_consumer_is_at_work" not in crm.ours.log("worker").read_text()
 
 
