@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 import status
 from ops.cdc.connectors import register_in_place_of_relay
@@ -23,6 +24,9 @@ from telemetry.catalogue import PROCESSES
 
 DATABASE = "rajada"
 """The database that is made in an embedded Postgres."""
+
+CLAIM = "ports"
+"""The step that claims what is told to others before it is there."""
 
 NO_ENGINE = (
     "AGENT_ENGINE_URL is not set: turns are held, none is lost. Set it and start again, or see them answered "
@@ -74,10 +78,11 @@ class Stack:
             self.units += processes
         if self._kafka is not None:
             self.units.append(self._training(self._kafka))
+            self.units.insert(0, Step(CLAIM, self._claim(self._kafka)))
 
     @property
     def kafka(self) -> str:
-        """Bootstrap servers; those of the embedded Kafka are known once it is prepared."""
+        """Bootstrap servers; those of the embedded Kafka are known once its port is claimed."""
         return self._settings.kafka_bootstrap_servers or (self._kafka.bootstrap if self._kafka else "")
 
     @property
@@ -94,7 +99,9 @@ class Stack:
     # -- servers
     def _kafka_unit(self) -> Unit:
         if self._kafka is not None:
-            return ServerUnit(self._kafka)
+            unit = ServerUnit(self._kafka)
+            unit.after = (CLAIM,)
+            return unit
         return Step("kafka", lambda: check_kafka(self.kafka), listens=lambda: self.kafka)
 
     def _postgres_unit(self) -> Unit:
@@ -140,6 +147,15 @@ class Stack:
         )
 
     # -- what prepares them
+    def _claim(self, kafka: EmbeddedKafka) -> Callable[[], str]:
+        """Kafka's port, long before Kafka: who starts without waiting for it must know where it will be."""
+
+        def claim() -> str:
+            kafka.claim()
+            return f"kafka will be at {kafka.bootstrap}"
+
+        return claim
+
     def _migrate(self) -> str:
         from db.migrate import migrate, pending
 
@@ -231,7 +247,7 @@ class Stack:
         return self._program(
             WEB,
             [sys.executable, "-m", "ops.cli", "web", "--port", str(port)],
-            after=("postgres", "migrations"),
+            after=("postgres", "migrations", *((CLAIM,) if self._kafka else ())),
             listens=f"http://{self._settings.web_host}:{port}",
             metrics=metrics,
         )

@@ -106,12 +106,13 @@ class EmbeddedConnect(Server):
             self._java = find_java(self._java)
         self._jars = connect_jars(self.folder)
 
+    def _choose_port(self) -> None:
+        self._port = ports_for((self.name,), self.folder.ports)[self.name]
+
     def _prepare(self) -> None:
         worker = shipped(WORKER)
         self.resolve()
         plugins = self._plugins()
-        if not self._keeps_port:
-            self._port = ports_for((self.name,), self.folder.ports)[self.name]
         self._file("log4j2.properties").write_text(LOGGING)
         ours = {"listeners": self.url, "plugin.path": escaped(plugins), **self._properties}
         self._file("worker.properties").write_text(replaced(worker, ours))

@@ -116,14 +116,15 @@ class EmbeddedKafka(Server):
             self._java = find_java(self._java)
         self._jars = kafka_jars(self.folder)
 
+    def _choose_port(self) -> None:
+        self._port, self._controller_port = self._ports()
+
     def _prepare(self) -> None:
         if why_not := unusable(self._file("data")):
             raise CannotRunHere(
                 f"Kafka can't keep its data in {self.folder.root!s}: {why_not}. Set RAJADA_HOME."
             )
         self.resolve()
-        if not self._keeps_port:
-            self._port, self._controller_port = self._ports()
         self._file("log4j2.properties").write_text(LOGGING)
         data = self._file("data")
         self._file("server.properties").write_text(self._properties(data))

@@ -132,6 +132,9 @@ class EmbeddedPostgres(Server):
             self.destroy()
 
     # -- before the process
+    def _choose_port(self) -> None:
+        self._port = ports_for((self.name,), self.folder.ports)[self.name]
+
     def _prepare(self) -> None:
         self._place = find_place(self.folder.postgres)
         self.identity = self._place.identity
@@ -139,8 +142,6 @@ class EmbeddedPostgres(Server):
             self._programs = find_programs(
                 self._choice, self.identity, self._place.folder / "programs", _major_of(self.data)
             )
-        if not self._keeps_port:
-            self._port = ports_for((self.name,), self.folder.ports)[self.name]
         if not (self.data / "PG_VERSION").exists():
             self._initialise(self._place)
         elif self.pid is None:

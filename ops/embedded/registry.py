@@ -82,11 +82,12 @@ class EmbeddedRegistry(Server):
             return False
         return told.is_success
 
+    def _choose_port(self) -> None:
+        self._port = ports_for((self.name,), self.folder.ports)[self.name]
+
     def _prepare(self) -> None:
         self._java = self._java or find_java(self._choice)
         self._application = application(self.folder)
-        if not self._keeps_port:
-            self._port = ports_for((self.name,), self.folder.ports)[self.name]
 
 
 def application(folder: DataFolder) -> Path:

@@ -28,8 +28,8 @@ class Server(ABC):
 
     Alone: `start`, `stop`, `kill` (kill -9), `start` again on the same port, or as a `with` block. On Linux
     it ends with the thread that started it, so start it in one that lives as long as it shall.
-    Under a supervisor: `prepare` (may take long, any thread), `spawn` (the thread that lives longest),
-    `answers` (quick), `stop`.
+    Under a supervisor: `claim` (quick; clients may be told the port from then on), `prepare` (may take long,
+    any thread; it claims, too), `spawn` (the thread that lives longest), `answers` (quick), `stop`.
     """
 
     name: ClassVar[str]
@@ -48,7 +48,7 @@ class Server(ABC):
         )
         self._process: subprocess.Popen[bytes] | None = None
         self._keeps_port = False
-        """Clients may know the port by now: after a crash the server comes back on it or not at all."""
+        """Clients may know the port by now: it comes up on it, also after a crash, or not at all."""
         self.identity: Identity = OURSELVES
 
     # -- what a server says of itself
@@ -59,6 +59,10 @@ class Server(ABC):
     @abstractmethod
     def answers(self) -> bool:
         """Whether the server works now: a real answer, not only an open port. Quick when it doesn't."""
+
+    @abstractmethod
+    def _choose_port(self) -> None:
+        """Choose where it shall listen, as before if that is free."""
 
     @abstractmethod
     def _prepare(self) -> None:
@@ -84,10 +88,20 @@ class Server(ABC):
         """The process id while it runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def prepare(self) -> None:
-        """Everything before the process: take the folder's part, end a stray of a killed run, make files."""
+    def claim(self) -> None:
+        """Take the folder's part, end a stray of a killed run, choose the port; fine when that is done.
+
+        Raises AlreadyRunning: another has that part of the folder.
+        """
         self._lock.acquire()
         self._end_stray()
+        if not self._keeps_port:
+            self._choose_port()
+            self._keeps_port = True
+
+    def prepare(self) -> None:
+        """Everything before the process: claim its place, find or bring programs, make files."""
+        self.claim()
         self._prepare()
 
     def spawn(self) -> subprocess.Popen[bytes]:
@@ -100,7 +114,6 @@ class Server(ABC):
             folder=Path("/"),
             identity=self.identity,
         )
-        self._keeps_port = True
         started = identify(self._process.pid)
         write_json(self._pid_file, {"pid": started.pid, "started": started.started})
         return self._process

@@ -9,6 +9,7 @@ import pytest
 from ops.embedded.folder import open_folder
 from ops.endpoints import STAND_IN, WHATSAPP
 from ops.stack import NO_ENGINE, Stack
+from ops.supervision.units import Program, Unit
 from settings import Settings
 
 GIVEN = {"kafka_bootstrap_servers": "k:9092", "database_url": "postgresql://p/d"}
@@ -94,3 +95,30 @@ def test_with_a_registry_the_schemas_are_registered_before_any_process_that_writ
     for name in ("relay", "worker", "delays", "sink"):
         assert "schemas" in made[name].after
     assert "schemas" not in made["web"].after, "it takes requests without"
+
+
+def test_whoever_is_told_of_the_embedded_kafka_starts_after_its_port_is_claimed(tmp_path: Path) -> None:
+    made = stack(tmp_path, kafka_bootstrap_servers=None)
+    units = {unit.name: unit for unit in made.units}
+    told = [
+        unit for unit in made.units if isinstance(unit, Program) and unit.name not in (STAND_IN, "training")
+    ]
+    assert {"web", "worker", "sink"} <= {unit.name for unit in told}
+    for unit in told:
+        assert "ports" in _all_before(units, unit.name), unit.name
+    units["ports"].prepare()  # nothing else: the jars may take a minute to come
+    claimed = made.kafka
+    assert made._environment()["KAFKA_BOOTSTRAP_SERVERS"] == claimed and not claimed.endswith(":0")
+    units["ports"].prepare()
+    assert made.kafka == claimed, "who was told is told no lie"
+
+
+def test_a_given_kafka_has_no_port_to_claim(tmp_path: Path) -> None:
+    assert "ports" not in names(stack(tmp_path))
+
+
+def _all_before(units: dict[str, Unit], name: str) -> set[str]:
+    found: set[str] = set()
+    for one in units[name].after:
+        found |= {one} | _all_before(units, one)
+    return found
