@@ -4,6 +4,7 @@
     python -m chaos.stack --seconds 180 --seed 7
     python -m chaos.stack --seed 7 --seconds 180 --only 3,9   # of that plan these faults alone
     python -m chaos.stack --faults kill,stop,controller       # these kinds alone
+    python -m chaos.stack --faults bounded --seconds 75       # what any machine gets over soon: for CI
 
 Exit status 1: something is wrong; the run's folder is kept then, with logs, plan and books.
 """
@@ -77,7 +78,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m chaos.stack", description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=600.0, help="length of the load")
     parser.add_argument("--seed", type=int, help="of the plan; none: one is drawn and printed")
-    parser.add_argument("--faults", type=_kinds, help=f"these kinds alone: {', '.join(planning.KINDS)}")
+    parser.add_argument(
+        "--faults", type=_kinds, help=f"these kinds alone, or `bounded`: {', '.join(planning.KINDS)}"
+    )
     parser.add_argument("--only", type=_numbers, help="of the planned faults these alone, by number: 3,9")
     parser.add_argument("--rate", type=float, default=40.0, help="events a second")
     parser.add_argument("--contacts", type=int, default=400)
@@ -90,6 +93,8 @@ def _options() -> argparse.Namespace:
 
 def _kinds(text: str) -> list[str]:
     names = [one.strip() for one in text.split(",") if one.strip()]
+    if names == ["bounded"]:
+        return list(planning.BOUNDED)
     if unknown := set(names) - planning.KINDS.keys():
         raise argparse.ArgumentTypeError(f"no such kind: {', '.join(sorted(unknown))}")
     return names

@@ -153,13 +153,33 @@ def ends_told(trace: Iterable[Told]) -> dict[str, EventRow]:
     return found
 
 
+def survivors(trace: Iterable[Told]) -> dict[str, str]:
+    """Job → the newer one that merged or covered it, and answers in its place (docs/jobs.md)."""
+    found: dict[str, str] = {}
+    for one in trace:
+        how, _, survivor = (one.outcome or "").partition(":")
+        if one.job_id is not None and how in ("merged", "covered_by"):
+            found[one.job_id] = survivor
+    return found
+
+
 def superseded(trace: Iterable[Told]) -> set[str]:
-    """Jobs that a newer one merged or covered: it answers in their place."""
-    return {
-        one.job_id
-        for one in trace
-        if one.job_id is not None and (one.outcome or "").startswith(("merged:", "covered_by:"))
-    }
+    """Jobs that a newer one merged or covered."""
+    return set(survivors(trace))
+
+
+def left_to(books: Books) -> set[tuple[str, str]]:
+    """(event, job): the event was in an older job, and this one took it over, perhaps in several steps."""
+    newer = survivors(books.trace)
+    held = {(event, job_id) for job_id, job in books.jobs.items() for event in job.event_ids}
+    held |= {(one.event_id, one.job_id) for one in books.trace if one.event_id and one.job_id}
+    found = set()
+    for event, job_id in held:
+        seen = {job_id}
+        while (job_id := newer.get(job_id, "")) and job_id not in seen:
+            seen.add(job_id)
+            found.add((event, job_id))
+    return found
 
 
 def answered(books: Books) -> set[str]:

@@ -1,30 +1,19 @@
-"""Clocks that can be set while processes run, where libfaketime is installed (`apt-get install faketime`)."""
+"""Clocks that can be set while processes run: each process is told how wrong its own is.
+
+What Python code reads is moved (`time.time`, `time.time_ns`), and nothing else. A preloaded library can move
+what C code reads, but not all that it waits by: libfaketime sets librdkafka's deadlines (`timespec_get`) and
+not glibc's wait for them (`cnd_timedwait`), so a client that began while the clock was an hour ahead waited
+for an hour; and it made `time.sleep` fail. No real clock does that.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
-_LIBRARIES: Final = (
-    "/usr/lib/*/faketime/libfaketimeMT.so.1",
-    "/usr/lib*/faketime/libfaketimeMT.so.1",
-    "/usr/local/lib/faketime/libfaketimeMT.so.1",
-    "/opt/homebrew/lib/faketime/libfaketimeMT.so.1",
-)
-
-
-def library() -> Path | None:
-    """libfaketime for programs with threads; None: not installed."""
-    for pattern in _LIBRARIES:
-        for found in sorted(Path("/").glob(pattern.lstrip("/"))):
-            return found
-    return None
-
-
-def forget(pid: int) -> None:
-    """Remove what libfaketime leaves of a killed process: a later one of this pid would wait for it."""
-    for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
-        Path("/dev/shm", name).unlink(missing_ok=True)
+LIBRARY: Final = Path(__file__).with_name("wrong_clock")
+HOUR_NS: Final = 3_600_000_000_000
 
 
 class Clocks:
@@ -32,36 +21,29 @@ class Clocks:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._library: Path | None = None
+        self._used = False
 
     def use(self) -> None:
-        """From the next start on processes ask libfaketime; without this nothing is changed for them."""
-        self._library = library()
+        """From the next start on processes ask their file; without this nothing is changed for them."""
+        self._used = True
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def environment(self, name: str) -> dict[str, str]:
         """What a process is told."""
-        if self._library is None:
+        if not self._used:
             return {}
-        if not self._file(name).exists():
-            self.step(name, 0.0)
-        return {
-            "LD_PRELOAD": str(self._library),
-            "FAKETIME_TIMESTAMP_FILE": str(self._file(name)),
-            "FAKETIME_CACHE_DURATION": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "DONT_FAKE_MONOTONIC": "1",
-        }
+        path = os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")]))
+        return {"PYTHONPATH": path, "CHAOS_CLOCK_FILE": str(self._file(name))}
 
     def set_right(self, name: str) -> None:
         """The true time again, if clocks are used: who starts with a wrong one is told of, no more."""
-        if self._library is not None:
+        if self._used:
             self.step(name, 0.0)
 
     def step(self, name: str, hours: float) -> None:
         """Set a process' clock so far ahead of the true one, or behind it; it sees that within a second."""
         draft = self._file(name).with_suffix(".new")
-        draft.write_text(f"{hours * 3600:+.0f}s\n" if hours else "+0s\n")
+        draft.write_text(str(round(hours * HOUR_NS)))
         draft.replace(self._file(name))
 
     def _file(self, name: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from chaos.stack.books import ENDS, JOB_ENDS, Books, answered, ends, ends_told, superseded, there
+from chaos.stack.books import ENDS, JOB_ENDS, Books, answered, ends, ends_told, left_to, superseded, there
 
 
 def without_end(books: Books) -> Iterator[str]:
@@ -42,7 +42,7 @@ def in_two_jobs(books: Books) -> Iterator[str]:
 def unanswered(books: Books) -> Iterator[str]:
     """Events whose end is a job, but no such job was answered, failed or died; or that aren't in it."""
     done = answered(books)
-    taken_over = superseded(books.trace)
+    taken_over, left = superseded(books.trace), left_to(books)
     for one, end in ends(books):
         if end.outcome != "job":
             continue
@@ -52,6 +52,8 @@ def unanswered(books: Books) -> Iterator[str]:
                 yield f"event {one.event_id} names job {end.job_id}, which has no row"
         elif job.status not in JOB_ENDS:
             continue  # told by `jobs_without_end`
+        elif (one.event_id, end.job_id) in left:
+            continue  # its own job was merged or covered by that one, which read the whole conversation
         elif job.status == "done" and one.event_id not in done and end.job_id not in taken_over:
             yield f"event {one.event_id} was never answered, though job {end.job_id} is done"
 

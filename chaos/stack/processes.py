@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 import status
-from chaos.stack.clock import forget
 from ops.embedded.process import spawn
 
 ROOT: Final = Path(__file__).parents[2]
@@ -198,5 +197,4 @@ class Processes:
         member.exits[f"{code} ({why})"] += 1
         member.deaths = 0 if now - member.started_at > WELL_S else member.deaths + 1
         member.again_at = now + min(AGAIN_S * max(1, member.deaths), AGAIN_MOST_S)
-        forget(member.process.pid)
         member.process, member.frozen = None, False

@@ -13,7 +13,6 @@ from typing import Final
 import psycopg
 from confluent_kafka import KafkaException
 
-from chaos.stack import clock
 from chaos.stack.audit import Finding, audit
 from chaos.stack.books import Books
 from chaos.stack.disasters import can_back_up, make_backup
@@ -67,8 +66,6 @@ class Report:
 def cannot(servers: Servers) -> dict[str, str]:
     """Kinds of faults that this machine can't make, and why."""
     found = {}
-    if clock.library() is None:
-        found["clock"] = "libfaketime is not installed (apt-get install faketime)"
     if not servers.broker_disk.made:
         found["broker-disk"] = "no file system may be mounted"
     if not servers.postgres_disk.made:

@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from chaos.stack.plan import KINDS
+from chaos.stack.plan import BOUNDED, KINDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1_800)]
 
@@ -22,8 +22,14 @@ RUNS = {
     "processes die, stop, join and leave": (1, 90, ["kill", "term", "stop", "join", "leave"]),
     "disasters and full disks": (2, 110, ["restore", "retention", "slot", "postgres-disk", "broker-disk"]),
     "clocks are set while messages come": (4, 60, ["clock", "kill"]),
+    "clocks are set while brokers go": (
+        5, 120,
+        ["restore", "clock", "slow", "brokers", "controller", "postgres-kill", "engine-hang", "engine-drop",
+         "cdc-disorder", "cdc-late"],
+    ),
+    "what any machine gets over soon": (7, 75, list(BOUNDED)),
     "all kinds, mixed": (7, 180, list(KINDS)),
-}
+}  # fmt: skip
 """What it is about → seed, seconds of load, kinds."""
 
 

@@ -85,6 +85,27 @@ def without(books: Books, event: str) -> Books:
     return replace(books, events={name: row for name, row in books.events.items() if name != event})
 
 
+def b_failed(books: Books) -> Books:
+    """Bia's first job waits for its retry, her second is merged into her third, which covers the first."""
+    books = replace(books, put=[*books.put, put("b2", 900, "bia"), put("b3", 1_900, "bia")])
+    books = jobs(
+        books,
+        B2=JobRow("done", ORGANIZATION, "bia", ("b2",)),
+        B3=JobRow("done", ORGANIZATION, "bia", ("b3",)),
+    )
+    books = events(books, **{name: EventRow("done", "job", "B3") for name in ("b1", "b2", "b3")})
+    told = [
+        Told(None, "B", "execute", "done", "covered_by:B2"),
+        Told(None, "B2", "execute", "done", "merged:B3"),
+    ]
+    return replace(
+        books,
+        trace=[*books.trace, *told],
+        calls=[one for one in books.calls if one.job_id != "B" or one.attempt == 1],
+        places={**books.places, "b2": (1, 3), "b3": (1, 4)},
+    )
+
+
 PLANTED: dict[str, tuple[str, Callable[[Books], Books]]] = {
     "an event that stays pending": ("event without end", lambda b: events(b, c1=EventRow("pending"))),
     "a published event that a restore took, of which nobody tells": (
@@ -104,6 +125,13 @@ PLANTED: dict[str, tuple[str, Callable[[Books], Books]]] = {
         "event not answered",
         lambda b: replace(
             b, calls=[replace(one, event_ids=("a1",)) if one.job_id == "A" else one for one in b.calls]
+        ),
+    ),
+    "an event that names a job that took over another one, not its own": (
+        "event not answered",
+        lambda b: replace(
+            calls(b_failed(b), call("B3", ["b3"], 3_000, "bia")),
+            trace=[*b.trace, Told(None, "B", "execute", "done", "covered_by:B3")],
         ),
     ),
     "an event that names a job without a row": (
@@ -201,6 +229,8 @@ def test_what_is_allowed_is_no_finding() -> None:
     merged = jobs(books, M=JobRow("done", ORGANIZATION, "ana", ("a3",)))
     merged = replace(merged, trace=[*books.trace, Told(None, "M", "execute", "done", "merged:A2")])
     assert audit(merged) == [], "a job that a newer one took over has no effect of its own"
+    covered = calls(b_failed(books), call("B3", ["b3"], 3_000, "bia"))
+    assert audit(covered) == [], "events of a covered job name the one that took over, in two steps here"
     unknown = replace(books, put=[*books.put, Put("u", "m", "ana", "c-ana", 0)])
     assert audit(unknown) == [], "nobody knows whether it was committed, and there is no row"
     back = calls(books, call("A", ["a1", "a2"], 1_500, effect=False, replayed=True))

@@ -6,7 +6,18 @@ from itertools import pairwise
 
 import pytest
 
-from chaos.stack.plan import KINDS, QUIET_S, ROOM_S, only, plan
+from chaos.stack.plan import (
+    BOUNDED,
+    KINDS,
+    PROCESSES,
+    QUIET_S,
+    ROOM_S,
+    WORKERS,
+    Fault,
+    has_zombie,
+    only,
+    plan,
+)
 
 SEEDS = range(60)
 
@@ -29,6 +40,30 @@ def test_faults_are_numbered_in_order_and_are_over_before_the_load_ends(seconds:
 def test_a_run_of_five_minutes_meets_every_kind() -> None:
     for seed in SEEDS:
         assert {one.kind for one in plan(seed, 300, KINDS)} == KINDS.keys()
+
+
+def test_the_bounded_mix_meets_all_of_it_with_any_seed_kills_each_process_and_has_a_zombie() -> None:
+    for seed in range(200):
+        found = plan(seed, 75, BOUNDED)
+        assert {one.kind for one in found} == set(BOUNDED)
+        assert {one.target for one in found if one.kind == "kill"} == set(PROCESSES)
+        assert has_zombie(found)
+
+
+def test_the_bounded_mix_holds_what_continuous_integration_must_see() -> None:
+    assert {"kill", "term", "stop", "join", "leave", "broker-leader", "postgres-stop", "engine-hang"} < set(
+        BOUNDED
+    )
+    assert "cdc-disorder" in BOUNDED
+    assert not [name for name in BOUNDED if KINDS[name].alone]
+
+
+def test_a_zombie_is_a_frozen_worker_that_nothing_else_happens_to() -> None:
+    stop = Fault(1, 30.0, "stop", WORKERS[0], 20.0)
+    assert has_zombie([stop, Fault(2, 40.0, "kill", WORKERS[1])])
+    assert not has_zombie([stop, Fault(2, 40.0, "kill", WORKERS[0])]), "killed in its sleep"
+    assert not has_zombie([stop, Fault(2, 28.0, "kill", WORKERS[0])]), "just started, it owns nothing"
+    assert not has_zombie([Fault(1, 30.0, "stop", "sink", 20.0)])
 
 
 def test_two_servers_are_never_away_at_once_and_a_disaster_has_the_stack_for_itself() -> None:
