@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 
 .DEFAULT_GOAL := help
-.PHONY: help install setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser lock audit sbom check format bench bench-quick bench-guard chaos chaos-quick clean
+.PHONY: help install setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser lock audit sbom check format bench bench-quick bench-guard chaos chaos-quick chaos-ci clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
@@ -107,6 +107,12 @@ bench-guard: setup ## The main path beside the plain loop; fails when CPU an eve
 
 chaos: setup ## Hurt the whole stack at random for ten minutes, then audit it; ARGS="--seed 7 --only 3"
 	$(BIN)/python -m chaos.stack --seconds 600 $(ARGS)
+
+BOUNDED := $(BIN)/python -m chaos.stack --faults bounded --seconds 90 --rate 20 --contacts 200
+
+chaos-ci: setup ## Three minutes of what any machine gets over soon: a fixed seed, then a random one (six minutes)
+	$(BOUNDED) --seed 7
+	$(BOUNDED)
 
 chaos-quick: setup ## Three minutes of it with a fixed seed, three with a random one
 	$(BIN)/python -m chaos.stack --seconds 180 --seed 7

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import logging
 import random
+import shlex
 import shutil
 import sys
 import tempfile
@@ -37,6 +38,8 @@ def main() -> int:
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # clients that die are what this is about
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     console.print(f"seed {seed}, {options.seconds:.0f} s, {options.rate:.0f} events/s")
+    again = shlex.join(sys.argv[1:] if options.seed is not None else [*sys.argv[1:], f"--seed={seed}"])
+    console.print(f"again: python -m chaos.stack {again}", soft_wrap=True)
     folder = room_for(Path(tempfile.mkdtemp(prefix="rajada-chaos-stack-", dir=options.dir)))
     report = _run(options, seed, folder, console)
     show(report, console)

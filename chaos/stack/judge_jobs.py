@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final
 
 from chaos.stack.books import JOB_ENDS, Books, Call, superseded
@@ -15,6 +16,8 @@ FAILED_FROM: Final = 500
 BACKOFF_MS: Final = 10_000
 """The wait after the first failure; it doubles (docs/jobs.md)."""
 BACKOFF_MOST_MS: Final = 120_000
+UNANSWERED: Final = ("retry:", "handed_back")
+"""How the trace tells of an attempt whose answer, if there was one, did not arrive."""
 
 
 def jobs_without_end(books: Books) -> Iterator[str]:
@@ -62,18 +65,27 @@ def attempts_twice(books: Books) -> Iterator[str]:
 
 
 def disorder(books: Books) -> Iterator[str]:
-    """Conversations that were answered in another order than their messages have on the topic."""
-    by_conversation: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    """Conversations that were answered in another order than their messages have on the topic.
+
+    A newer turn passes an older one that waits for its retry. Once it is done, the older one is covered; if
+    its answer was lost with a worker or a connection, nobody knows that, and the older one's retry comes
+    first (spec/jobs.md, *Retry and order*).
+    """
+    failed = Counter(one.job_id for one in books.trace if (one.outcome or "").startswith(UNANSWERED))
+    by_conversation: dict[str, list[tuple[int, int, Call]]] = defaultdict(list)
     for call in books.calls:
         places = [books.places[event][1] for event in call.event_ids if event in books.places]
         if call.effect and places and call.ended_ms is not None:
-            by_conversation[call.conversation_id].append((call.at_ms, max(places), call.job_id))
+            by_conversation[call.conversation_id].append((call.at_ms, max(places), call))
     for conversation, answers in by_conversation.items():
-        newest = -1
-        for _, place, job_id in sorted(answers):
-            if place < newest:
-                yield f"conversation {conversation}: job {job_id} answered an older message after a newer one"
+        newest = newest_known = -1
+        for _, place, call in sorted(answers, key=itemgetter(0)):
+            if place < (newest_known if call.attempt > 1 else newest):
+                job = f"job {call.job_id}"
+                yield f"conversation {conversation}: {job} answered an older message after a newer one"
             newest = max(newest, place)
+            if failed[call.job_id] < call.attempt:
+                newest_known = max(newest_known, place)
 
 
 def together(books: Books) -> Iterator[str]:

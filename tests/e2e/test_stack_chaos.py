@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from chaos.stack.plan import BOUNDED, KINDS
+from chaos.stack.plan import KINDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1_800)]
 
@@ -27,7 +27,6 @@ RUNS = {
         ["restore", "clock", "slow", "brokers", "controller", "postgres-kill", "engine-hang", "engine-drop",
          "cdc-disorder", "cdc-late"],
     ),
-    "what any machine gets over soon": (7, 75, list(BOUNDED)),
     "all kinds, mixed": (7, 180, list(KINDS)),
 }  # fmt: skip
 """What it is about → seed, seconds of load, kinds."""

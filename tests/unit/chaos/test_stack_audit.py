@@ -106,6 +106,26 @@ def b_failed(books: Books) -> Books:
     )
 
 
+def passed_and_lost(books: Books, *lost: str) -> Books:
+    """Eva's first turn is refused, her second passes it, its answer is lost; then the first is answered."""
+    books = replace(books, put=[*books.put, put("e1", 0, "eva"), put("e2", 2_000, "eva")])
+    books = jobs(
+        books,
+        E1=JobRow("done", ORGANIZATION, "eva", ("e1",)),
+        E2=JobRow("done", ORGANIZATION, "eva", ("e2",)),
+    )
+    books = events(books, e1=EventRow("done", "job", "E1"), e2=EventRow("done", "job", "E2"))
+    books = calls(
+        books,
+        call("E1", ["e1"], 1_020, "eva", status=503, effect=False),
+        call("E2", ["e2"], 3_020, "eva"),
+        call("E1", ["e1"], 11_500, "eva", attempt=2),
+        call("E2", ["e2"], 23_500, "eva", attempt=2, effect=False, replayed=True),
+    )
+    told = [Told(None, job, "execute", "pending", "retry:worker_lost") for job in lost or ("E1", "E2")]
+    return replace(books, trace=[*books.trace, *told], places={**books.places, "e1": (1, 3), "e2": (1, 4)})
+
+
 PLANTED: dict[str, tuple[str, Callable[[Books], Books]]] = {
     "an event that stays pending": ("event without end", lambda b: events(b, c1=EventRow("pending"))),
     "a published event that a restore took, of which nobody tells": (
@@ -133,6 +153,10 @@ PLANTED: dict[str, tuple[str, Callable[[Books], Books]]] = {
             calls(b_failed(b), call("B3", ["b3"], 3_000, "bia")),
             trace=[*b.trace, Told(None, "B", "execute", "done", "covered_by:B3")],
         ),
+    ),
+    "an older turn that was tried again after the newer one was known to be done": (
+        "out of order",
+        lambda b: passed_and_lost(b, "E1"),
     ),
     "an event that names a job without a row": (
         "event not answered",
@@ -231,6 +255,10 @@ def test_what_is_allowed_is_no_finding() -> None:
     assert audit(merged) == [], "a job that a newer one took over has no effect of its own"
     covered = calls(b_failed(books), call("B3", ["b3"], 3_000, "bia"))
     assert audit(covered) == [], "events of a covered job name the one that took over, in two steps here"
+    lost = passed_and_lost(books)
+    assert audit(lost) == [], (
+        "the newer one's answer was lost, so the older one was tried first"
+    )
     unknown = replace(books, put=[*books.put, Put("u", "m", "ana", "c-ana", 0)])
     assert audit(unknown) == [], "nobody knows whether it was committed, and there is no row"
     back = calls(books, call("A", ["a1", "a2"], 1_500, effect=False, replayed=True))
