@@ -256,9 +256,7 @@ def test_what_is_allowed_is_no_finding() -> None:
     covered = calls(b_failed(books), call("B3", ["b3"], 3_000, "bia"))
     assert audit(covered) == [], "events of a covered job name the one that took over, in two steps here"
     lost = passed_and_lost(books)
-    assert audit(lost) == [], (
-        "the newer one's answer was lost, so the older one was tried first"
-    )
+    assert audit(lost) == [], "the newer one's answer was lost, so the older one was tried first"
     unknown = replace(books, put=[*books.put, Put("u", "m", "ana", "c-ana", 0)])
     assert audit(unknown) == [], "nobody knows whether it was committed, and there is no row"
     back = calls(books, call("A", ["a1", "a2"], 1_500, effect=False, replayed=True))
