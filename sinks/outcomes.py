@@ -31,8 +31,9 @@ from sinks.letters import Dead, Graveyard, Later, dead_outcome
 from sinks.outage import Outage, database_was_away
 from sinks.passes import Passes
 from sinks.reading import read
+from sinks.spans import tell_written
 from sinks.writer import Writer
-from telemetry import pulse
+from telemetry import pulse, tracing
 from telemetry.serving import serve
 
 log = structlog.get_logger(__name__)
@@ -65,6 +66,7 @@ def run_sink(url: str, bootstrap: str, settings: Settings, stop: threading.Event
         settings: topic prefix and session timeout.
         stop: set from another thread or a signal handler.
     """
+    tracing.begin(settings, NAME)
     topic = settings.topic(OUTCOMES)
     intake = Intake(
         bootstrap,
@@ -262,6 +264,7 @@ class _Sink:
 
     def _moved(self, moved: Mapping[int, int], batch: Batch) -> None:
         self.meter.passed(batch.taken, time.time_ns() // 1_000_000)
+        tell_written(batch.taken, *self._writer.lasted_ms)
         self._positions |= moved
         self._away = [
             one for one in self._away if one.offset >= self._positions.get(one.partition, one.offset)

@@ -49,6 +49,8 @@ class Writer:
     def __init__(self, url: str) -> None:
         self._conninfo = conninfo_for(url, "sink", SESSION)
         self._database: Database | None = None
+        self.lasted_ms = (0, 0)
+        """From when to when the last batch was written, Unix ms."""
         self._check_at = 0.0
         self._upkeep_at = 0.0
 
@@ -75,6 +77,7 @@ class Writer:
         broke during the commit: read the positions again before going on.
         """
         moves = moves_of(batch.taken, positions)
+        began_ms = _now_ms()
         try:
             database = self._connected()
             with database.transaction():
@@ -86,6 +89,7 @@ class Writer:
             if isinstance(meaning, Unavailable):
                 self._drop()
             raise meaning from error
+        self.lasted_ms = (began_ms, _now_ms())
         return {move.partition: move.next for move in moves}
 
     def tell(self, conditions: Sequence[TroubleRow]) -> None:
@@ -137,3 +141,7 @@ class Writer:
             with contextlib.suppress(psycopg.Error):
                 self._database.close()
             self._database = None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -257,15 +257,16 @@ class Flusher:
         now_ms = self._clocks.wall_ms()
         for one in frozen:
             sent = sent_of(one.key, one.window, self._language)
-            job = None
+            job, trace = None, None
             if sent.job is not None:
                 job = encode_job(sent.job)
                 self._just_made.note(job, sent.job)
                 # whoever runs it tells how fresh the answer is
                 committed = (COMMIT_TIME, b"%d" % one.window.events[0].time_ms)
-                headers = [committed, *(traces().stamp(sent.job.id) or ())]
+                trace = traces().stamp(sent.job.id)
+                headers = [committed, *(trace or ())]
                 jobs.append((one.key, job, one.partition, headers))
-            outcomes += [(one.key, encode_outcome(told, job), one.partition, None) for told in sent.outcomes]
+            outcomes += [(one.key, encode_outcome(told, job), one.partition, trace) for told in sent.outcomes]
             if sent.dead:
                 letters += await self._undertaker.letters(one.key, one.partition, one.window)
         for one in retried:

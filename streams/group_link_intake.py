@@ -122,11 +122,12 @@ class GroupLinkIntake:
         self, record: Record, event: GroupLinkEvent, partition: int, now_ms: int, sends: _Sends
     ) -> None:
         self.counts.enqueued += 1
+        trace = traces().stamp(event.job.id)
         committed_ms = read_marks(record.headers).commit_ms or record.timestamp
         topic, (key, value, _, headers) = delayed_record(
             event.key,
             encode_job(event.job),
-            [(COMMIT_TIME, b"%d" % committed_ms), *(traces().stamp(event.job.id) or ())],
+            [(COMMIT_TIME, b"%d" % committed_ms), *(trace or ())],
             due_ms=event.job.run_after_ms,
             now_ms=now_ms,
             original_timestamp_ms=record.timestamp,
@@ -136,7 +137,7 @@ class GroupLinkIntake:
             traces().came(event.event_id, record.headers)
             member = Member(event.event_id, record.offset, committed_ms)
             traces().made(event.job.id, event.job.kind, [member], now_ms)
-        sends.add(OUTCOMES, (event.key, encode_outcome(enqueued(event, now_ms)), partition, None))
+        sends.add(OUTCOMES, (event.key, encode_outcome(enqueued(event, now_ms)), partition, trace))
 
     def _discard(self, record: Record, found: InvalidPayload, now_ms: int, sends: _Sends) -> None:
         self.counts.invalid += 1

@@ -17,6 +17,7 @@ from schemas.records import Alert, EventOutcome, EventRef, Job, Outcome
 from schemas.topic_names import JOBS, OUTCOMES
 from streams.due import delayed_record
 from streams.heads import Head, Origin, Send, State
+from telemetry.trace_ids import TRACEPARENT, parent_in
 
 STAGE: Final = "execute"
 CONTROL_STAGE: Final = "control"
@@ -72,7 +73,7 @@ def tell(
         alert=alert,
         result=_json(result),
     )
-    head.unsent.append(Send(OUTCOMES, encode_outcome(told)))
+    head.unsent.append(Send(OUTCOMES, encode_outcome(told), _trace_of(head)))
 
 
 def tell_command(
@@ -140,6 +141,12 @@ def take_events_in(survivor: Head, taken: Sequence[tuple[str, Head]]) -> None:
         payload["event_replays"] = _raw(replays)
     merged = msgspec.structs.replace(job, events=tuple(events), payload=msgspec.json.encode(payload).decode())
     survivor.job = encode_job(merged)
+
+
+def _trace_of(head: Head) -> list[Header] | None:
+    """The one `traceparent` of the job's record, if it has any: who writes the outcome goes on in it."""
+    parent = parent_in(head.origin.headers) if head.origin is not None else None
+    return None if parent is None else [(TRACEPARENT, parent.encode())]
 
 
 def _raw(value: object) -> msgspec.Raw:

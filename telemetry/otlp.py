@@ -25,21 +25,19 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
-from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import (
     Link,
-    NonRecordingSpan,
     Span,
     SpanContext,
     SpanKind,
     Status,
     StatusCode,
-    TraceFlags,
 )
 
+from telemetry.span_places import Ids, context_of, ns, under
 from telemetry.trace_ids import TRACEPARENT, Header, own_ids, own_traceparent, parent_in
-from telemetry.tracing import Attempt, Call, Member, Traces
+from telemetry.tracing import Attempt, Call, Member, Traces, Written
 
 log = structlog.get_logger(__name__)
 
@@ -51,25 +49,6 @@ _FAILED: Final = frozenset({"retry", "dead"})
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class _Ids(RandomIdGenerator):
-    """Random names, except where one is set beforehand: for the span that is begun next in this thread."""
-
-    def __init__(self) -> None:
-        self._next = threading.local()
-
-    def preset(self, trace_id: int, span_id: int) -> None:
-        self._next.ids = (trace_id, span_id)
-
-    def generate_trace_id(self) -> int:
-        ids: tuple[int, int] | None = getattr(self._next, "ids", None)
-        return ids[0] if ids else super().generate_trace_id()
-
-    def generate_span_id(self) -> int:
-        ids: tuple[int, int] | None = getattr(self._next, "ids", None)
-        self._next.ids = None
-        return ids[1] if ids else super().generate_span_id()
 
 
 def _quietly(method: Callable[P, R]) -> Callable[P, R | None]:
@@ -135,7 +114,7 @@ class OtlpTraces(Traces):
     def __init__(self, name: str, exporter: SpanExporter | None = None) -> None:
         named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: f"rajada-{name}"}
         logging.getLogger("opentelemetry.util.re").setLevel(logging.CRITICAL)  # it shows headers: secrets
-        self._ids = _Ids()
+        self._ids = Ids()
         self._provider = TracerProvider(
             resource=Resource.create(named), id_generator=self._ids, shutdown_on_exit=False
         )
@@ -180,7 +159,7 @@ class OtlpTraces(Traces):
         """See `Traces`."""
         links = [
             Link(
-                _context_of(self._came.pop(one.event_id, "") or own_traceparent(one.event_id)),
+                context_of(self._came.pop(one.event_id, "") or own_traceparent(one.event_id)),
                 {"rajada.event_id": one.event_id, "messaging.kafka.offset": one.offset},
             )
             for one in members
@@ -193,8 +172,8 @@ class OtlpTraces(Traces):
         began_ms = min((one.committed_ms for one in members), default=durable_ms)
         span = self._first(job_id, "job", began_ms, attributes, links=links)
         for one in members:
-            span.add_event("message", {"rajada.event_id": one.event_id}, _ns(one.committed_ms))
-        span.end(_ns(max(durable_ms, began_ms)))
+            span.add_event("message", {"rajada.event_id": one.event_id}, ns(one.committed_ms))
+        span.end(ns(max(durable_ms, began_ms)))
 
     @_quietly
     def waited(
@@ -206,26 +185,64 @@ class OtlpTraces(Traces):
         until_ms: int,
     ) -> None:
         """See `Traces`."""
-        job, parent = job_id(), parent_in(headers)
-        if parent is None and job is None:
+        job = job_id()
+        if job is None and parent_in(headers) is None:
             return
-        known = parent or own_traceparent(job or "", sampled=self._is_sampled(job or ""))
         attributes = {"messaging.destination.name": topic, **({"rajada.job_id": job} if job else {})}
         span = self._tracer.start_span(
             "delay",
-            context=_under(known),
+            context=under(self._known(job or "", headers)),
             kind=SpanKind.CONSUMER,
             attributes=attributes,
-            start_time=_ns(since_ms),
+            start_time=ns(since_ms),
         )
-        span.end(_ns(max(until_ms, since_ms)))
+        span.end(ns(max(until_ms, since_ms)))
+
+    @_quietly
+    def written(
+        self, job_id: str, headers: Sequence[Header], told: Written, since_ms: int, until_ms: int
+    ) -> None:
+        """See `Traces`."""
+        attributes: dict[str, str | int] = {
+            "rajada.job_id": job_id,
+            "rajada.stage": told.stage,
+            "messaging.kafka.partition": told.partition,
+            "messaging.kafka.offset": told.offset,
+        }
+        if told.job_status is not None:
+            attributes["rajada.job_status"] = told.job_status
+        span = self._tracer.start_span(
+            "write",
+            context=under(self._known(job_id, headers)),
+            kind=SpanKind.CONSUMER,
+            attributes=attributes,
+            start_time=ns(since_ms),
+        )
+        span.end(ns(max(until_ms, since_ms)))
+
+    @_quietly
+    def reconciled(
+        self, run_id: str, kind: str, end: str, counts: Mapping[str, int], since_ms: int, until_ms: int
+    ) -> None:
+        """See `Traces`."""
+        told = {f"rajada.{name}": count for name, count in counts.items()}
+        attributes: dict[str, str | int] = {
+            "rajada.run_id": run_id,
+            "rajada.kind": kind,
+            "rajada.end": end,
+            **told,
+        }
+        span = self._first(run_id, "reconcile", since_ms, attributes)
+        if end != "done":
+            span.set_status(Status(StatusCode.ERROR, end))
+        span.end(ns(max(until_ms, since_ms)))
 
     @contextmanager
     def attempt(
         self, job_id: str, kind: str, number: int, organization_id: str, headers: Sequence[Header]
     ) -> Iterator[Attempt]:
         """See `Traces`."""
-        span = self._attempt(job_id, kind, number, organization_id, parent_in(headers))
+        span = self._attempt(job_id, kind, number, organization_id, headers)
         if span is None:
             yield Attempt()
             return
@@ -233,8 +250,9 @@ class OtlpTraces(Traces):
             yield _Attempt(span)
 
     @_quietly
-    def _attempt(self, job_id: str, kind: str, number: int, organization_id: str, parent: str | None) -> Span:
-        known = parent or own_traceparent(job_id, sampled=self._is_sampled(job_id))
+    def _attempt(
+        self, job_id: str, kind: str, number: int, organization_id: str, headers: Sequence[Header]
+    ) -> Span:
         attributes: dict[str, str | int] = {
             "rajada.job_id": job_id,
             "rajada.kind": kind,
@@ -242,7 +260,10 @@ class OtlpTraces(Traces):
             "rajada.organization_id": organization_id,
         }
         return self._tracer.start_span(
-            f"attempt {kind}", context=_under(known), kind=SpanKind.CONSUMER, attributes=attributes
+            f"attempt {kind}",
+            context=under(self._known(job_id, headers)),
+            kind=SpanKind.CONSUMER,
+            attributes=attributes,
         )
 
     @contextmanager
@@ -275,27 +296,17 @@ class OtlpTraces(Traces):
         trace_id, span_id = own_ids(name)
         self._ids.preset(int(trace_id, 16), int(span_id, 16))
         return self._tracer.start_span(
-            what, context=Context(), kind=kind, attributes=attributes, links=links, start_time=_ns(began_ms)
+            what, context=Context(), kind=kind, attributes=attributes, links=links, start_time=ns(began_ms)
         )
+
+    def _known(self, name: str, headers: Sequence[Header]) -> str:
+        """The `traceparent` that a record came with, else that of the trace named after what it is about."""
+        return parent_in(headers) or own_traceparent(name, sampled=self._is_sampled(name))
 
     def _is_sampled(self, name: str) -> bool:
         """Whether the trace of this name is recorded: the same in every process that is set alike."""
         decided = self._provider.sampler.should_sample(None, int(own_ids(name)[0], 16), "job")
         return decided.decision is Decision.RECORD_AND_SAMPLE
-
-
-def _ns(ms: int) -> int:
-    return ms * 1_000_000
-
-
-def _under(traceparent: str) -> Context:
-    return trace.set_span_in_context(NonRecordingSpan(_context_of(traceparent)), Context())
-
-
-def _context_of(traceparent: str) -> SpanContext:
-    _, trace_id, span_id, flags = traceparent.split("-")
-    sampled = TraceFlags(int(flags, 16))
-    return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=sampled)
 
 
 def _with_parent(headers: Mapping[str, str], context: SpanContext) -> Mapping[str, str]:

@@ -28,6 +28,16 @@ class Member(NamedTuple):
     """Unix ms."""
 
 
+class Written(NamedTuple):
+    """An outcome of a job as the sink wrote it."""
+
+    stage: str
+    job_status: str | None
+    """None: it tells nothing of the job's own row."""
+    partition: int
+    offset: int
+
+
 class Attempt:
     """One attempt of a job while it lasts."""
 
@@ -89,6 +99,16 @@ class Traces:
     def call(self, url: str, headers: Mapping[str, str]) -> Iterator[Call]:
         """Around one request; a `traceparent` among its headers becomes that of the call."""
         yield Call(headers)
+
+    def written(
+        self, job_id: str, headers: Sequence[Header], told: Written, since_ms: int, until_ms: int
+    ) -> None:
+        """What became of a job stands in Postgres: the outcome's record had these headers (Unix ms)."""
+
+    def reconciled(
+        self, run_id: str, kind: str, end: str, counts: Mapping[str, int], since_ms: int, until_ms: int
+    ) -> None:
+        """A run of the reconciler, from then to then (Unix ms)."""
 
     def close(self) -> None:
         """Send what is left, for a moment at most."""

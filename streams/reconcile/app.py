@@ -27,6 +27,7 @@ from streams.reconcile.workshop import NAME
 from streams.topics import TopicsUnusable, ensure_topics
 from streams.transport import Batched, Record, Table, credentials, each_batch
 from streams.transport_readings import consumer_of, hangs, transport_source
+from telemetry import tracing
 from telemetry.serving import serve
 
 log = structlog.get_logger(__name__)
@@ -43,6 +44,7 @@ def build_app(settings: Settings) -> faust.App:
     can't be used.
     """
     configure_logging(settings)
+    tracing.begin(settings, NAME)
     worker = _Worker(settings)
     folder = settings.home / "reconciler"
     folder.mkdir(parents=True, exist_ok=True)

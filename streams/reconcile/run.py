@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
-from time import monotonic
+from time import monotonic, time_ns
 from typing import Final, Literal
 
 import psycopg
@@ -22,6 +22,7 @@ from streams.reconcile.ledger import Firing, Ledger
 from streams.reconcile.probe import Probe, Provider
 from streams.reconcile.report import Report
 from streams.reconcile.store import Store
+from telemetry.tracing import traces
 
 log = structlog.get_logger(__name__)
 
@@ -85,7 +86,7 @@ class Runner:
 
     async def make(self, firing: Firing) -> Made:
         """Make the run of a firing; never raises but CancelledError, after it has given everything back."""
-        made, began = Made(), monotonic()
+        made, began, began_ms = Made(), monotonic(), time_ns() // 1_000_000
         work = asyncio.create_task(self._work(firing, made))
         beats = asyncio.create_task(self._beats(firing, made.report))
         try:
@@ -100,6 +101,8 @@ class Runner:
             await _ended(work)
             made.took_s = monotonic() - began
             await self._end(firing, made)
+            counts, now_ms = made.report.counts(), time_ns() // 1_000_000
+            traces().reconciled(str(firing.id), firing.kind, made.end, counts, began_ms, now_ms)
         return made
 
     async def _work(self, firing: Firing, made: Made) -> None:

@@ -15,6 +15,7 @@ from ops.clinic import Clinic, Connection, Message, Written
 from ops.engine.scenario import Scenario
 from ops.engine.serving import EngineBeside
 from ops.whatsapp.serving import WhatsAppBeside
+from schemas.codec import decode_outcome
 from streams.identifiers import NIL, job_id
 from telemetry.catalogue import CATALOGUE
 from telemetry.trace_ids import own_ids
@@ -22,7 +23,7 @@ from tests.e2e.conftest import MakeProcesses
 from tests.e2e.group_links import School, settings
 from tests.e2e.processes import Processes
 from tests.e2e.telemetry import NAMES, Ports
-from tests.e2e.topic_reading import murmur2_producer, read_all
+from tests.e2e.topic_reading import murmur2_producer, read_all, records_of
 from tests.e2e.waiting import until, value
 from tests.otlp import Receiver, receiving
 
@@ -172,7 +173,14 @@ def logs(worked: Worked, ports: Ports, kafka: str, prefix: str) -> None:
 
 def traces(worked: Worked, otlp: Receiver, engine: EngineBeside, kafka: str, prefix: str) -> None:
     trace = worked.job.replace("-", "")
-    until(lambda: len(otlp.of(trace)) >= 6 and any(one.name == "delay" for one in otlp.of(trace)), 10)
+
+    def all_told() -> bool:
+        told = otlp.of(trace)
+        return any(one.name == "delay" for one in told) and "done" in [
+            one.attributes.get("rajada.job_status") for one in told
+        ]
+
+    until(all_told, 10)
     first, *later = otlp.of(trace)
     assert (first.name, first.service, first.parent) == ("job", "rajada-worker", "")
     assert first.links == tuple(own_ids(one.event_id) for one in worked.burst), "a link to every message"
@@ -191,6 +199,15 @@ def traces(worked: Worked, otlp: Receiver, engine: EngineBeside, kafka: str, pre
     assert [one.attributes["http.response.status_code"] for one in calls] == [429, 200]
     asked = [one.traceparent for one in engine.requests()]
     assert asked == [f"00-{trace}-{one.span}-01" for one in calls], "the engine is in the trace, too"
+    writes = [one for one in later if one.name == "write"]
+    assert {(one.service, one.parent) for one in writes} == {("rajada-sink", first.span)}
+    assert writes[-1].attributes["rajada.job_status"] == "done" and writes[-1].end_ns == max(
+        one.end_ns for one in (first, *later)
+    ), "it ends with what Postgres has"
+    assert worked.processes.rajada("reconcile").returncode == 0
+    until(lambda: any(one.name == "reconcile" for one in otlp.spans), 10)
+    (run, *_) = [one for one in otlp.spans if one.name == "reconcile"]  # its schedule may tick meanwhile
+    assert (run.service, run.parent, run.attributes["rajada.end"]) == ("rajada-reconciler", "", "done")
     for written in worked.burst:
         event_trace, event_span = own_ids(written.event_id)
         (published,) = otlp.of(event_trace)
@@ -201,6 +218,11 @@ def traces(worked: Worked, otlp: Receiver, engine: EngineBeside, kafka: str, pre
     ):  # three messages; two jobs, one of them twice
         for record in read_all(kafka, f"{prefix}{topic}", 3):
             assert sum(name == "traceparent" for name, _ in record.headers() or []) == 1, topic
+    outcomes = f"{prefix}dispatch.outcomes"
+    for record in read_all(kafka, outcomes, records_of(kafka, outcomes)):
+        outcome = decode_outcome(record.value() or b"")
+        parents = [name for name, _ in record.headers() or [] if name == "traceparent"]
+        assert len(parents) == (outcome.job_id is not None), outcome
     told = repr(otlp.spans)
     assert not [secret for secret in (*SECRETS, worked.phone) if secret in told]
 

@@ -12,12 +12,17 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from schemas.codec import encode_job
-from schemas.records import Job
+from schemas.records import Job, Outcome
 from settings import Settings
+from sinks.batch import Record as Told
+from sinks.batch import Taken
+from sinks.spans import tell_written
 from streams.calls import Calls
 from streams.delays.records import Record
 from streams.delays.told import tell_wait
 from streams.handlers.answers import Answer, Done, Retry
+from streams.heads import Head, Origin, State
+from streams.job_records import tell
 from telemetry import tracing
 from telemetry.otlp import OtlpTraces
 from telemetry.trace_ids import own_ids, own_traceparent, parent_in, with_one_parent
@@ -137,6 +142,73 @@ def test_a_wait_in_a_delay_topic_is_a_span_of_its_job(otlp: Receiver) -> None:
     assert all(one.end_ns >= one.start_ns for one in given)
 
 
+def written(
+    offset: int, job_id: str | None, *headers: tuple[str, bytes | None], status: str | None = None
+) -> Taken:
+    outcome = Outcome(
+        organization_id=uid("org"), contact_id=uid("contact"), at_ms=0, stage="execute", events=(),
+        status="done", outcome="done", job_id=job_id, job_status=status,
+    )  # fmt: skip
+    return Taken(3, offset + 1, outcome, Told("p-dispatch.outcomes", 3, offset, 0, b"k", b"", headers))
+
+
+def test_what_the_sink_wrote_of_a_job_is_a_span_of_its_one_trace(otlp: Receiver) -> None:
+    tracing.begin(Settings(tracing=True), "sink")
+    given = ("traceparent", GOOD.encode())
+    twice = ("traceparent", own_traceparent(JOB).encode())
+    taken = [written(7, JOB, status="done"), written(8, JOB, given, twice), written(9, None), Taken(3, 20)]
+    tell_written(taken, 2_000, 2_500)
+    tracing.end()
+    trace, root = own_ids(JOB)
+    (own,), (other,) = otlp.of(trace), otlp.of(GOOD.split("-")[1])
+    assert (own.name, own.service, own.parent) == ("write", "rajada-sink", root)
+    assert (own.start_ns, own.end_ns) == (2_000_000_000, 2_500_000_000)
+    assert own.attributes == {
+        "rajada.job_id": JOB, "rajada.stage": "execute", "rajada.job_status": "done",
+        "messaging.kafka.partition": 3, "messaging.kafka.offset": 7,
+    }  # fmt: skip
+    assert other.parent == GOOD.split("-")[2], "the first of several counts"
+    assert len(otlp.spans) == 2, "what is of no job, or was not written, is none"
+
+
+def test_a_run_of_the_reconciler_is_a_trace_of_its_own(otlp: Receiver) -> None:
+    tracing.begin(Settings(tracing=True), "reconciler")
+    good, bad = uid("run"), uid("another run")
+    tracing.traces().reconciled(good, "tick", "done", {"moved": 3}, 1_000, 4_000)
+    tracing.traces().reconciled(bad, "asked", "lost", {}, 1_000, 4_000)
+    tracing.end()
+    (run,), (lost,) = otlp.of(own_ids(good)[0]), otlp.of(own_ids(bad)[0])
+    assert (run.name, run.service, run.parent, run.span) == (
+        "reconcile",
+        "rajada-reconciler",
+        "",
+        own_ids(good)[1],
+    )
+    assert run.end_ns - run.start_ns == 3_000_000_000 and not run.failed and lost.failed
+    assert run.attributes == {
+        "rajada.run_id": good, "rajada.kind": "tick", "rajada.end": "done", "rajada.moved": 3
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("came", "sent"),
+    [
+        ([], None),
+        ([("traceparent", b"junk"), ("attempt", b"2")], None),
+        (
+            [("Traceparent", GOOD.encode()), ("traceparent", own_traceparent(JOB).encode())],
+            [("traceparent", GOOD.encode())],
+        ),
+    ],
+)
+def test_a_jobs_outcome_carries_the_one_parent_of_its_record(
+    came: list[tuple[str, bytes | None]], sent: list[tuple[str, bytes]] | None
+) -> None:
+    head = Head(State.RUNNING, job=encode_job(job()), origin=Origin("dispatch.jobs", 0, 0, 0, came))
+    tell(head, job(), 0, "done")
+    assert head.unsent[0].headers == sent
+
+
 @pytest.mark.parametrize("header", BROKEN)
 def test_a_broken_header_is_none(otlp: Receiver, header: str) -> None:
     tracing.begin(Settings(tracing=True), "worker")
@@ -166,6 +238,8 @@ def test_a_defect_of_tracing_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     traces.came(EVENT, [("traceparent", GOOD.encode())])
     traces.made(JOB, "k", [Member(EVENT, 0, 0)], 0)
     tell_wait(delayed(encode_job(job())), 0)
+    tell_written([written(7, JOB)], 0, 1)
+    traces.reconciled(uid("run"), "tick", "done", {}, 0, 1)
 
 
 def test_what_is_not_sampled_is_not_sampled_anywhere(otlp: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
