@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,19 @@ from ops.cli import tree
 from ops.settings_page import as_markdown, settings_told
 from settings import Settings, get_settings
 
-PAGE = Path(__file__).parents[2] / "docs/settings.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/settings.md"
+VARIABLE = re.compile(r"\bRAJADA_[A-Z0-9_]+\b")
+OTHERS = {
+    "RAJADA_CHROMIUM": "tests/browser/conftest.py",
+    "RAJADA_SHOTS": "tests/browser/eyes.py",
+    "RAJADA_DECISION_CASES": "tests/integration/test_decisions.py",
+    "RAJADA_PEERS_PYTHON": "bench/peers/program.py",
+    "RAJADA_IMAGE": "docker-compose.kafka.yml",
+    "RAJADA_CONNECT_IMAGE": "docker-compose.kafka.yml",
+    "RAJADA_HEARTBEAT_MS": "ops/cdc/files.py",
+}
+"""What is no setting of Rajada, and who reads it."""
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +39,17 @@ def unread() -> Iterator[None]:
 
 def test_the_page_is_what_the_code_says() -> None:
     assert as_markdown() + "\n" == PAGE.read_text(), "python -m ops.settings_page > docs/settings.md"
+
+
+def test_every_page_and_manifest_names_variables_that_are_read() -> None:
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docker-compose.kafka.yml"]
+    files += [one for folder in ("docs", "deploy") for one in sorted((ROOT / folder).rglob("*"))]
+    read = [one for one in files if one.suffix in (".md", ".yml", ".yaml", ".json", ".toml")]
+    named = {(name, one.name) for one in read for name in VARIABLE.findall(one.read_text())}
+    elsewhere = {name for name, path in OTHERS.items() if name in (ROOT / path).read_text()}
+    known = elsewhere | set(VARIABLE.findall(PAGE.read_text()))
+    assert {(name, page) for name, page in named if name not in known} == set()
+    assert len({name for name, _ in named}) > 50 and elsewhere == OTHERS.keys()
 
 
 def test_every_setting_has_a_meaning_a_section_and_a_type() -> None:
