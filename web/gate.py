@@ -83,14 +83,19 @@ class Gate:
             await _told(error).response()(scope, receive, counted)
 
     def _limited(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
-        """`receive` that refuses a body which is too large or too slow."""
+        """`receive` that refuses a body which is too large or too slow.
+
+        Whoever has sent all of it is waited for without end: they may follow a page.
+        """
         told = headers.get(b"content-length", b"")
         if told.isdigit() and (len(told) > 12 or int(told) > self._max_body):
             raise HTTPException(413)
-        got = 0
+        got, whole = 0, False
 
         async def bounded() -> Message:
-            nonlocal got
+            nonlocal got, whole
+            if whole:
+                return await receive()
             try:
                 async with asyncio.timeout(BODY_WITHIN_S):
                     message = await receive()
@@ -98,6 +103,7 @@ class Gate:
                 raise HTTPException(408) from None
             if message["type"] == "http.request":
                 got += len(message.get("body", b""))
+                whole = not message.get("more_body", False)
                 if got > self._max_body:
                     raise HTTPException(413)
             return message
