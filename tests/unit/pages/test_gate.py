@@ -15,7 +15,7 @@ LIMIT_S = 0.05
 
 
 def answered(monkeypatch: pytest.MonkeyPatch, *, more_body: bool) -> tuple[list[Any], list[Any]]:
-    """What a page that reads two messages is given, and what is sent; the second comes too late for a body."""
+    """What a page that reads two messages is given, and what is sent; the second comes late for a body."""
     monkeypatch.setattr(gate, "BODY_WITHIN_S", LIMIT_S)
     given: list[Any] = []
     sent: list[Any] = []
