@@ -103,7 +103,7 @@ class Servers:
                 and time.monotonic() >= self._again_at.get(id(one), 0)
             ):
                 self._again_at[id(one)] = time.monotonic() + AGAIN_S
-                with contextlib.suppress(StartFailed):
+                with contextlib.suppress(StartFailed, OSError):  # its disk may be the one that is full
                     one.prepare()
                     one.spawn()
 

@@ -158,6 +158,16 @@ PLANTED: dict[str, tuple[str, Callable[[Books], Books]]] = {
         "out of order",
         lambda b: passed_and_lost(b, "E1"),
     ),
+    "an attempt that was called again when nobody waited for its first call any more": (
+        "attempt called twice",
+        lambda b: calls(b, call("A2", ["a3"], 19_000, effect=False, replayed=True)),
+    ),
+    "an attempt that was called three times": (
+        "attempt called twice",
+        lambda b: calls(
+            b, *(call("A2", ["a3"], at_ms, effect=False, replayed=True) for at_ms in (7_000, 8_000))
+        ),
+    ),
     "an event that names a job without a row": (
         "event not answered",
         lambda b: events(b, a3=EventRow("done", "job", "nobody")),
@@ -192,7 +202,7 @@ PLANTED: dict[str, tuple[str, Callable[[Books], Books]]] = {
     "an effect that no row knows": ("effect of no job", lambda b: calls(b, call("?", [], 9_000, "eva"))),
     "an attempt that was called again": (
         "attempt called twice",
-        lambda b: calls(b, call("A", ["a1", "a2"], 2_000, effect=False, replayed=True)),
+        lambda b: calls(b, call("A", ["a1", "a2"], 2_000, effect=False, status=503)),
     ),
     "an older message after a newer one": (
         "out of order",
@@ -257,6 +267,8 @@ def test_what_is_allowed_is_no_finding() -> None:
     assert audit(covered) == [], "events of a covered job name the one that took over, in two steps here"
     lost = passed_and_lost(books)
     assert audit(lost) == [], "the newer one's answer was lost, so the older one was tried first"
+    again = calls(books, call("A2", ["a3"], 8_000, effect=False, replayed=True))
+    assert audit(again) == [], "a kept connection broke, the client sent the request once more at once"
     unknown = replace(books, put=[*books.put, Put("u", "m", "ana", "c-ana", 0)])
     assert audit(unknown) == [], "nobody knows whether it was committed, and there is no row"
     back = calls(books, call("A", ["a1", "a2"], 1_500, effect=False, replayed=True))
