@@ -36,6 +36,11 @@ _AWAY = (
 )
 
 
+def confirms(error_code: int) -> bool:
+    """Whether an answer to a heartbeat says that its member and its generation are the group's."""
+    return error_code in _MEMBER
+
+
 class Coordinator(Protocol):
     """What is used of aiokafka's `GroupCoordinator`."""
 
@@ -70,6 +75,13 @@ class Lease:
         self._not_before = monotonic()
         self._sent_at = float("-inf")
 
+    def heard(self, error_code: int, sent_at: float) -> None:
+        """A heartbeat sent at `sent_at` (monotonic seconds) was answered with this code of Kafka's."""
+        if confirms(error_code):
+            self.renew(sent_at)
+        elif error_code in _STRANGER:
+            self.drop()
+
     def silence(self) -> float:
         """Seconds since the last answered sign of life was sent."""
         return monotonic() - self._sent_at
@@ -98,10 +110,7 @@ def watch(coordinator: Coordinator, lease: Lease, on_replaced: Callable[[], obje
         sent_at = monotonic()
         response = await send(request)
         if isinstance(request, HeartbeatRequest):
-            if response.error_code in _MEMBER:
-                lease.renew(sent_at)
-            elif response.error_code in _STRANGER:
-                lease.drop()
+            lease.heard(response.error_code, sent_at)
         elif isinstance(request, SyncGroupRequest) and response.error_code == errors.NoError.errno:
             was_member = True
             lease.renew(sent_at)  # the coordinator starts the session's clock anew when it answers
@@ -133,7 +142,7 @@ async def confirm(coordinator: Coordinator, generation: int, timeout: float) -> 
         except errors.KafkaError as error:
             reason = repr(error)
         else:
-            if response.error_code in _MEMBER:
+            if confirms(response.error_code):
                 return
             reason = errors.for_code(response.error_code).__name__
             if response.error_code not in _AWAY:
