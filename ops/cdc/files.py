@@ -53,7 +53,10 @@ class Connector:
 
 
 def shipped(name: str, folder: Path | None = None) -> str:
-    """The text of a shipped file. Raises CannotRunHere where the files did not come along."""
+    """The text of a shipped file.
+
+    Raises CannotRunHere where the files did not come along, WrongConnectorFile for one that is no text.
+    """
     place = (folder or _FOLDER) / name
     try:
         return place.read_text(encoding="utf-8")
@@ -62,6 +65,8 @@ def shipped(name: str, folder: Path | None = None) -> str:
             f"{place} can't be read ({error.strerror}). The files of Kafka Connect are in deploy/connect of "
             "Rajada's repository: give their folder with --files, or run from a checkout."
         ) from error
+    except UnicodeDecodeError as error:
+        raise WrongConnectorFile(f"{place} is no UTF-8 (byte {error.start})") from error
 
 
 def variables(settings: Settings, database_url: str) -> dict[str, str]:
@@ -139,7 +144,7 @@ def connectors(settings: Settings, database_url: str, folder: Path | None = None
     for file, event_type in FILES.items():
         try:
             draft = msgspec.json.decode(filled(shipped(file, folder), values), type=_Draft)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
             raise WrongConnectorFile(f"{file} is no connector's file: {error}") from error
         if len(draft.name) > _LONGEST_NAME:
             raise WrongConnectorFile(
