@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import threading
@@ -19,14 +20,16 @@ from confluent_kafka import Producer
 from ops.clinic import Clinic, Connection, Message, Patient
 from ops.pages import tokens
 from ops.pages.desk import PageDesk
+from ops.shadow.ours import shadow_of
 from schemas.alert_catalogue import FAMILIES
-from schemas.codec import encode_job
+from schemas.codec import encode_job, encode_outcome
 from schemas.dead import Cause, dead_headers
-from schemas.records import EventRef, Job
-from schemas.topic_names import CONTACTS_CHANGELOG, DEAD, JOBS_CHANGELOG, SOURCE
+from schemas.records import EventOutcome, EventRef, Job, Outcome
+from schemas.topic_names import CONTACTS_CHANGELOG, DEAD, JOBS_CHANGELOG, OUTCOMES, SOURCE
 from settings import Settings
 from streams.contact import Contact, Window, WindowEvent, encode_contact
 from streams.heads import ContactJobs, Head, Origin, State, encode_jobs
+from streams.topics import ensure_topics
 from streams.transport.token import HEADER, Token
 from web.app import build
 
@@ -137,6 +140,27 @@ class Stage:
         partition, offset = self._send(DEAD, key, self._row(tenant, tenant.died, text), headers)
         tenant.place = f"dead/{partition}/{offset}"
 
+    def shadowed(self, tenant: Tenant) -> None:
+        """A shadow would have made a job of its event, of which the old drain made none."""
+        at_ms = time.time_ns() // 1_000_000 - 900_000
+        self.connection.execute(
+            "UPDATE event_log SET status = 'done', created_at = to_timestamp(%(at)s),"
+            " updated_at = to_timestamp(%(at)s + 1) WHERE id = %(id)s",
+            {"at": at_ms / 1000, "id": tenant.event_id},
+        )
+        ensure_topics(self.settings.bootstrap(), shadow_of(self.settings))
+        told = Outcome(
+            organization_id=tenant.clinic.organization_id, contact_id=tenant.patient.contact_id,
+            at_ms=at_ms + 2_000, stage="decide", events=(EventOutcome(event_id=tenant.event_id, seq=1),),
+            status="done", outcome="job", job_id=str(uuid4()),
+            facts=json.dumps({
+                "conversation_id": tenant.patient.conversation_id, "opened_ms": at_ms,
+                "deadline_ms": at_ms + 2_000, "warnings": ["first_look:job"],
+            }),
+        )  # fmt: skip
+        shadows = dataclasses.replace(self, settings=shadow_of(self.settings))
+        shadows._send(OUTCOMES, b"k", encode_outcome(told), [], told.at_ms)
+
     def _row(self, tenant: Tenant, event_id: str, text: str = "") -> bytes:
         payload = {
             "conversation_id": tenant.patient.conversation_id, "contact_id": tenant.patient.contact_id,
@@ -151,11 +175,11 @@ class Stage:
         ).encode()  # fmt: skip
 
     def _send(
-        self, topic: str, key: bytes, value: bytes, headers: list[tuple[str, bytes]]
+        self, topic: str, key: bytes, value: bytes, headers: list[tuple[str, bytes]], at_ms: int = 0
     ) -> tuple[int | None, int | None]:
         places: list[tuple[int | None, int | None]] = []
         self.producer.produce(
-            self.settings.topic(topic), value, key, headers=headers,  # type: ignore[arg-type]  # str is meant
+            self.settings.topic(topic), value, key, headers=headers, timestamp=at_ms,  # type: ignore[arg-type]  # str is meant
             on_delivery=lambda error, sent: places.append((sent.partition(), sent.offset())),
         )  # fmt: skip
         assert self.producer.flush(30) == 0

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.eyes import Eyes
+
 # the same servers and organizations as those who ask without eyes
 from tests.integration.pages.conftest import ana as ana
 from tests.integration.pages.conftest import bia as bia
 from tests.integration.pages.conftest import page as page
 from tests.integration.pages.conftest import stage as stage
+from tests.live_page import Page, Tenant
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -37,3 +40,21 @@ def chromium() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def eyes(chromium: Browser, page: Page) -> Iterator[Eyes]:
+    """A tab of a desktop; at the end nothing was asked of another server, and the console is empty."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    found = Eyes(context, page)
+    yield found
+    context.close()
+    assert not found.complaints and not found.elsewhere
+
+
+@pytest.fixture(scope="package")
+def shadow(page: Page) -> Tenant:
+    """An organization that a shadow would have answered where the old drain did not."""
+    tenant = page.stage.tenant()
+    page.stage.shadowed(tenant)
+    return tenant

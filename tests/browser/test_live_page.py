@@ -2,79 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
 
+from ops.shadow.words import WORDS
+from tests.browser.eyes import SIZES, Eyes
 from tests.live_page import Page, Tenant
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext
-    from playwright.sync_api import Page as Tab
+    from playwright.sync_api import Browser
 
-SHOTS = os.environ.get("RAJADA_SHOTS")
-"""A folder: pictures of each page are put there for people to look at."""
 PATHS = ("", "/windows", "/jobs", "/delays", "/letters", "/alerts", "/instances", "/search")
-SIZES = {"wide": (1280, 900), "phone": (375, 740)}
-
-SCRIPTS = Path(__file__).parent
-CONTRAST = (SCRIPTS / "contrast.js").read_text()
-UNNAMED = (SCRIPTS / "unnamed.js").read_text()
-
-
-class Eyes:
-    """A tab, and all that its browser complained about."""
-
-    def __init__(self, context: BrowserContext, page: Page) -> None:
-        self.tab: Tab = context.new_page()
-        self.tab.set_default_timeout(15_000)
-        self.address = page.address
-        self.complaints: list[str] = []
-        self.elsewhere: list[str] = []
-        self.tab.on(
-            "console", lambda told: self.complaints.append(told.text) if told.type == "error" else None
-        )
-        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.tab.on("request", self._asked)
-
-    def _said(self, told: object) -> None:
-        if getattr(told, "type", "") == "error":
-            self.complaints.append(str(getattr(told, "text", "")))
-
-    def _asked(self, request: object) -> None:
-        url = getattr(request, "url", "")
-        if not url.startswith((self.address, "data:")):
-            self.elsewhere.append(url)
-
-    def open(self, path: str) -> None:
-        """Load a page."""
-        self.tab.goto(f"{self.address}/live{path}", wait_until="load")
-
-    def log_in(self, token: str) -> None:
-        """Paste a token."""
-        self.open("/login")
-        self.tab.get_by_label("Token").fill(token)
-        self.tab.get_by_role("button", name="Log in").click()
-        self.tab.get_by_role("heading", name="Overview").wait_for()
-
-    def shot(self, name: str) -> None:
-        """A picture for people."""
-        if SHOTS:
-            self.tab.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
-
-
-@pytest.fixture
-def eyes(chromium: Browser, page: Page) -> Iterator[Eyes]:
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    found = Eyes(context, page)
-    yield found
-    context.close()
-    assert not found.complaints and not found.elsewhere
 
 
 def test_an_operator_logs_in_searches_and_logs_out(eyes: Eyes, page: Page, bia: Tenant) -> None:
@@ -155,6 +96,32 @@ def test_an_order_to_a_job_is_asked_for_once_more(eyes: Eyes, page: Page, verb: 
     tab.get_by_role("status").filter(has_text="It is ordered").wait_for()
 
 
+def test_a_shadow_is_told_with_examples_that_lead_to_their_story(
+    eyes: Eyes, page: Page, shadow: Tenant
+) -> None:
+    tab = eyes.tab
+    eyes.log_in(page.token())
+    eyes.open("/windows")
+    tab.get_by_role("link", name="what a shadow decides").click()
+    tab.get_by_role("heading", name="Shadow", exact=True).wait_for()
+    found = tab.get_by_role("table", name="What was found, by kind")
+    assert found.get_by_role("row", name=WORDS["only_ours"].title).get_by_text("different").count() == 1
+    tab.get_by_role("link", name="The last 24 hours").click()
+    tab.get_by_role("link", name="The last hour").wait_for()
+    tab.get_by_role("heading", name=WORDS["only_ours"].title).wait_for()
+    tab.get_by_role("link", name=shadow.event_id[:8]).click()
+    tab.get_by_role("heading", name=re.compile(f"Event {shadow.event_id}")).wait_for()
+
+
+def test_a_shadow_tells_an_organization_of_itself_alone(
+    eyes: Eyes, page: Page, shadow: Tenant, bia: Tenant
+) -> None:
+    eyes.log_in(page.token(of=bia))
+    eyes.open("/shadow")
+    eyes.tab.get_by_text("The shadow has decided nothing in this time.").wait_for()
+    assert shadow.event_id[:8] not in eyes.tab.content()
+
+
 def test_a_reader_is_offered_nothing_to_do(eyes: Eyes, page: Page, bia: Tenant) -> None:
     eyes.log_in(page.token(of=bia))
     for path in ("/jobs", "/alerts", "/letters", f"/letters/{bia.place}"):
@@ -202,31 +169,33 @@ def test_hostile_texts_do_nothing(eyes: Eyes, page: Page, ana: Tenant) -> None:
         pytest.param("phone", "dark", marks=pytest.mark.long),
     ],
 )
+@pytest.mark.usefixtures("shadow")
 def test_each_page_is_readable(chromium: Browser, page: Page, bia: Tenant, scheme: str, size: str) -> None:
     width, height = SIZES[size]
     context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]  # one of two
     eyes = Eyes(context, page)
     eyes.open("/login")
     eyes.shot(f"login-{size}-{scheme}")
-    assert eyes.tab.evaluate(CONTRAST) == []
+    assert eyes.wrong("contrast") == []
     eyes.log_in(page.token(operator=True, phones=True))
     more = [
         *(f"/letters/{bia.place}", f"/letters/{bia.place}/drop", f"/jobs/{bia.held}/cancel"),
         *(f"/search?q={one}" for one in (bia.event_id, bia.held, uuid4())),
+        *("/shadow", f"/search?q={bia.patient.contact_id}", "/nowhere"),
     ]
     for index, path in enumerate([*PATHS, *more]):
         eyes.open(path)
         eyes.tab.wait_for_timeout(300)
         name = re.sub(r"\W+", "-", path.partition("?")[0]).strip("-") or "overview"
         eyes.shot(f"{index:02d}-{name.split('-')[0]}-{size}-{scheme}")
-        assert eyes.tab.evaluate(CONTRAST) == [], path
-        assert eyes.tab.evaluate(UNNAMED) == [], path
+        assert eyes.wrong("contrast", "unnamed", "accessible") == [], path
         wide = eyes.tab.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
         assert wide <= 0, f"{path} is {wide} px wider than the screen"
     context.close()
-    assert not eyes.complaints and not eyes.elsewhere
+    not_there = "404 (Not Found)"  # the browser's own line about the page that there is none of
+    assert not [one for one in eyes.complaints if not_there not in one] and not eyes.elsewhere
 
 
 def test_without_javascript_everything_is_there(chromium: Browser, page: Page, bia: Tenant) -> None:
