@@ -28,7 +28,8 @@ STILL_S: Final = 150.0
 UP_S: Final = 240.0
 SETTLE_S: Final = 600.0
 LATE_EFFECT_S: Final = 3.0
-ALERTS_S: Final = 150.0
+ALERTS_S: Final = 360.0
+"""Some alerts are over only when nothing is said of them for 5 minutes (docs/alerts.md)."""
 
 Say = Callable[[str], None]
 

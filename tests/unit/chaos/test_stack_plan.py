@@ -27,6 +27,7 @@ def test_a_seed_gives_the_same_plan_each_time_and_another_seed_another() -> None
     assert plan(3, 200, KINDS) != plan(4, 200, KINDS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seconds", [20, 60, 180, 600])
 def test_faults_are_numbered_in_order_and_are_over_before_the_load_ends(seconds: float) -> None:
     for seed in SEEDS:

@@ -15,8 +15,9 @@ def test_a_masked_phone_keeps_two_digits_at_either_end() -> None:
     assert looks.phone(None, sees=False) == ""
 
 
-@given(st.from_regex(r"\+?[0-9]{8,15}", fullmatch=True))
-def test_a_masked_phone_never_shows_more_than_four_digits(text: str) -> None:
+@given(st.sampled_from(["", "+"]), st.text("0123456789", min_size=8, max_size=15))
+def test_a_masked_phone_never_shows_more_than_four_digits(plus: str, digits: str) -> None:
+    text = plus + digits
     assert sum(letter.isdigit() for letter in looks.phone(text, sees=False)) <= 4
 
 
