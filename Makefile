@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 
 .DEFAULT_GOAL := help
-.PHONY: help install setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser lock audit sbom check format bench bench-quick bench-guard chaos chaos-quick chaos-ci clean
+.PHONY: help install setup docs demo test test-unit test-thorough test-integration test-long test-decisions test-models test-slow test-browser fuzz lock audit sbom check format bench bench-quick bench-guard chaos chaos-quick chaos-ci clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  \033[1mmake %-17s\033[0m %s\n", $$1, $$2}'
@@ -68,6 +68,10 @@ test-models: setup ## The models and properties, walked for long (two minutes)
 
 test-slow: setup ## The longest runs: outages of minutes, chaos with many seeds
 	$(BIN)/python -m pytest tests -m slow
+
+fuzz: setup ## Each decoder for a minute under a fuzzer that follows the code (brings atheris; 17 minutes)
+	$(BIN)/python -m pip install --quiet -e '.[fuzz]'
+	$(BIN)/python -m tests.guided_fuzz
 
 check: setup docs ## Linter, types, layers, docstrings, the site
 	$(BIN)/ruff check .
