@@ -1,8 +1,10 @@
 """From outcomes to the rows of one transaction (design decision 9). Pure: no Kafka, no Postgres.
 
 Of several outcomes of one event in a batch only the highest (replay, seq) is written to its row; the
-trace gets each of them. Whether a row in Postgres is already further is for the statements to say, and so is
-whose it is: an id that somebody used by hand under two contacts has outcomes of both.
+trace gets each of them. What a statement may refuse because of a row's status takes nobody's place here: it
+is written after it, in a round of its own, so that a batch comes to the same as its outcomes one by one.
+Whether a row in Postgres is already further is for the statements to say, and so is whose it is: an id that
+somebody used by hand under two contacts has outcomes of both.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def rows_of(outcomes: Sequence[Outcome]) -> Rows:
     rows = Rows()
     events: dict[_EventKey, EventRow] = {}
     moved: dict[_EventKey, EventRow] = {}
+    later: list[EventRow] = []
     jobs: dict[tuple[str, str | None], tuple[Outcome, Job]] = {}
+    later_links: list[JobRow] = []
     told: set[tuple[object, ...]] = set()
     for n, outcome in enumerate(outcomes):
         if outcome.stage == HEALTH:
@@ -62,20 +66,28 @@ def rows_of(outcomes: Sequence[Outcome]) -> Rows:
                 key = (outcome.organization_id, outcome.contact_id, event.event_id)
                 known = kept.get(key)
                 if known is None or (event.replay, event.seq) > (known.replay, known.seq):
-                    kept[key] = _event_row(outcome, event)
+                    row = _event_row(outcome, event)
+                    if known is not None and known.status == "done" != row.status:
+                        later.append(row)
+                    else:
+                        kept[key] = row
         job = outcome.job
         if job is not None:
             held = jobs.get((job.id, job.contact_id))
             if held is None or (job.replay, job.seq) > (held[1].replay, held[1].seq):
-                jobs[job.id, job.contact_id] = (outcome, job)
+                if held is not None and job.kind == GROUP_LINK and _is_told_again(outcome):
+                    later_links.append(_job_row(outcome, job))
+                else:
+                    jobs[job.id, job.contact_id] = (outcome, job)
         for trace in trace_rows(n, outcome):
             identity = (trace.event_id, trace.job_id, trace.organization_id, trace.contact_id, trace.at_ms,
                         trace.replay, trace.seq, trace.stage, trace.outcome)  # fmt: skip
             if identity not in told:
                 told.add(identity)
                 rows.traces.append(trace)
-    rows.events.extend(_combined(events, moved))
+    rows.events.extend([*_combined(events, moved), *later])
     _share_out(rows, jobs.values())
+    rows.group_links.extend(later_links)
     return rows
 
 
@@ -103,6 +115,11 @@ def _share_out(rows: Rows, jobs: Iterable[tuple[Outcome, Job]]) -> None:
 
 def _begun(row: JobRow) -> tuple[int, str]:
     return row.locked_at_ms or 0, row.id
+
+
+def _is_told_again(outcome: Outcome) -> bool:
+    """Whether a job is told as it is when it is made, which makes none pending that runs or has ended."""
+    return outcome.stage not in (EXECUTE, CONTROL) and outcome.job_status == "pending"
 
 
 def _moves(outcome: Outcome) -> bool:

@@ -57,12 +57,14 @@ class Database:
     jobs: dict[str, str] = field(default_factory=dict)
 
     def apply(self, outcome: Outcome) -> None:
-        """As `sinks.apply` does: only what is above the row's (replay, seq), and nothing `deduplicated`."""
+        """As the sink does: only what is above the row's (replay, seq), nothing `deduplicated`, and what is
+        done stays done (`sink_events.sql`)."""
         if outcome.outcome == "deduplicated":
             return
         for one in outcome.events:
             row = self.newest.get(one.event_id, (0, 0, "pending"))
-            if (one.replay, one.seq) > row[:2]:
+            stays_done = row[2] == "done" != outcome.status
+            if (one.replay, one.seq) > row[:2] and not stays_done:
                 self.newest[one.event_id] = (one.replay, one.seq, outcome.status or "pending")
         if outcome.job is not None:
             for member in outcome.job.events:

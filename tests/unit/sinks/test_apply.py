@@ -62,6 +62,26 @@ def test_the_highest_replay_and_seq_of_an_event_is_its_row() -> None:
     assert (row.outcome, row.replay, row.seq) == ("replayed", 5, 1)
 
 
+def test_what_died_after_it_was_done_is_for_the_row_to_refuse_as_it_does_one_by_one() -> None:
+    batch = [
+        outcome(event(seq=2), outcome="job"),
+        outcome(event(seq=1, replay=5), outcome="contact_missing", status="dead"),
+    ]
+    assert [(row.status, row.replay) for row in rows_of(batch).events] == [("done", 0), ("dead", 5)]
+    assert len(prepare(batch).events) == 2, "one after the other"
+    assert [row.outcome for row in rows_of(batch[::-1]).events] == ["contact_missing"]
+
+
+def test_a_group_link_that_is_told_again_takes_no_place_of_what_came_of_it() -> None:
+    def told(stage: str, job_status: str, **changed: object) -> Outcome:
+        link = msgspec.structs.replace(job(), kind="group_link_template", contact_id=None, **changed)
+        return msgspec.structs.replace(outcome(), stage=stage, job=link, job_status=job_status)
+
+    batch = [told("execute", "done", seq=4), told("enqueue", "pending", seq=2, replay=9)]
+    assert [(row.status, row.replay) for row in rows_of(batch).group_links] == [("done", 0), ("pending", 9)]
+    assert len(prepare(batch).group_links) == 2, "one after the other"
+
+
 def test_an_equal_pair_is_a_duplicate_and_the_first_stays() -> None:
     (row,) = rows_of([outcome(event(), outcome="first"), outcome(event(), outcome="second")]).events
     assert row.outcome == "first"
