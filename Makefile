@@ -114,7 +114,7 @@ chaos: setup ## Hurt the whole stack at random for ten minutes, then audit it; A
 
 BOUNDED := $(BIN)/python -m chaos.stack --faults bounded --seconds 90 --rate 20 --contacts 200
 
-chaos-ci: setup ## Three minutes of what any machine gets over soon: a fixed seed, then a random one (six minutes)
+chaos-ci: setup ## Three minutes of what any machine gets over soon: a fixed seed, then a random one (five minutes)
 	$(BOUNDED) --seed 7
 	$(BOUNDED)
 
