@@ -189,14 +189,7 @@ class OtlpTraces(Traces):
         if job is None and parent_in(headers) is None:
             return
         attributes = {"messaging.destination.name": topic, **({"rajada.job_id": job} if job else {})}
-        span = self._tracer.start_span(
-            "delay",
-            context=under(self._known(job or "", headers)),
-            kind=SpanKind.CONSUMER,
-            attributes=attributes,
-            start_time=ns(since_ms),
-        )
-        span.end(ns(max(until_ms, since_ms)))
+        self._taken("delay", under(self._known(job or "", headers)), attributes, since_ms, until_ms)
 
     @_quietly
     def written(
@@ -211,12 +204,14 @@ class OtlpTraces(Traces):
         }
         if told.job_status is not None:
             attributes["rajada.job_status"] = told.job_status
+        self._taken("write", under(self._known(job_id, headers)), attributes, since_ms, until_ms)
+
+    def _taken(
+        self, name: str, parent: Context, attributes: Mapping[str, str | int], since_ms: int, until_ms: int
+    ) -> None:
+        """A span of what was done with a record, once that is over."""
         span = self._tracer.start_span(
-            "write",
-            context=under(self._known(job_id, headers)),
-            kind=SpanKind.CONSUMER,
-            attributes=attributes,
-            start_time=ns(since_ms),
+            name, context=parent, kind=SpanKind.CONSUMER, attributes=attributes, start_time=ns(since_ms)
         )
         span.end(ns(max(until_ms, since_ms)))
 

@@ -18,7 +18,7 @@ from ops.embedded.folder import DataFolder
 from ops.embedded.jars import connect_jars, debezium_jars
 from ops.embedded.java import Java, JavaChoice, base_flags, environment, find_java, use_flags
 from ops.embedded.kafka_config import escaped
-from ops.embedded.ports import HOST, is_open, ports_for
+from ops.embedded.ports import HOST, is_open
 from ops.embedded.server import Server
 
 _ASK_TIMEOUT_S = 1.0
@@ -53,7 +53,6 @@ class EmbeddedConnect(Server):
         self._properties = dict(properties or {})
         self._extra_flags = extra_flags
         self._jars: tuple[Path, ...] = ()
-        self._port = 0
 
     @property
     def java(self) -> Java:
@@ -105,9 +104,6 @@ class EmbeddedConnect(Server):
         if not isinstance(self._java, Java):
             self._java = find_java(self._java)
         self._jars = connect_jars(self.folder)
-
-    def _choose_port(self) -> None:
-        self._port = ports_for((self.name,), self.folder.ports)[self.name]
 
     def _prepare(self) -> None:
         worker = shipped(WORKER)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ops.embedded.folder import DataFolder
-from ops.embedded.ports import HOST, is_open, ports_for
+from ops.embedded.ports import HOST, is_open
 from ops.embedded.postgres_place import Place, find_place, give, remove_place
 from ops.embedded.postgres_programs import ENVIRONMENT, PostgresChoice, Programs, find_programs, run_as
 from ops.embedded.server import Server
@@ -59,7 +59,6 @@ class EmbeddedPostgres(Server):
         self._options = {**_SERVER_OPTIONS, **({} if durable else _NOT_DURABLE), **(options or {})}
         self._place: Place | None = None
         self._programs: Programs | None = None
-        self._port = 0
 
     @property
     def url(self) -> str:
@@ -132,9 +131,6 @@ class EmbeddedPostgres(Server):
             self.destroy()
 
     # -- before the process
-    def _choose_port(self) -> None:
-        self._port = ports_for((self.name,), self.folder.ports)[self.name]
-
     def _prepare(self) -> None:
         self._place = find_place(self.folder.postgres)
         self.identity = self._place.identity

@@ -18,7 +18,7 @@ import httpx
 from ops.embedded.folder import DataFolder
 from ops.embedded.jars import explain, fetching
 from ops.embedded.java import Java, JavaChoice, base_flags, environment, find_java
-from ops.embedded.ports import HOST, is_open, ports_for
+from ops.embedded.ports import HOST, is_open
 from ops.embedded.server import Server
 from ops.errors import CannotRunHere
 
@@ -43,7 +43,6 @@ class EmbeddedRegistry(Server):
         self._java: Java | None = None
         self.heap_mb = heap_mb
         self._application = Path()
-        self._port = 0
 
     @property
     def url(self) -> str:
@@ -81,9 +80,6 @@ class EmbeddedRegistry(Server):
         except httpx.HTTPError:
             return False
         return told.is_success
-
-    def _choose_port(self) -> None:
-        self._port = ports_for((self.name,), self.folder.ports)[self.name]
 
     def _prepare(self) -> None:
         self._java = self._java or find_java(self._choice)

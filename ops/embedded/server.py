@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 import structlog
 
 from ops.embedded.folder import DataFolder, Lock, open_folder, read_json, write_json
+from ops.embedded.ports import ports_for
 from ops.embedded.process import OURSELVES, Identity, ProcessId, end_stray, identify, kill, spawn, stop, tail
 from ops.errors import StartFailed
 
@@ -47,6 +48,7 @@ class Server(ABC):
             "use another RAJADA_HOME.",
         )
         self._process: subprocess.Popen[bytes] | None = None
+        self._port = 0
         self._keeps_port = False
         """Clients may know the port by now: it comes up on it, also after a crash, or not at all."""
         self.identity: Identity = OURSELVES
@@ -60,9 +62,9 @@ class Server(ABC):
     def answers(self) -> bool:
         """Whether the server works now: a real answer, not only an open port. Quick when it doesn't."""
 
-    @abstractmethod
     def _choose_port(self) -> None:
         """Choose where it shall listen, as before if that is free."""
+        self._port = ports_for((self.name,), self.folder.ports)[self.name]
 
     @abstractmethod
     def _prepare(self) -> None:
