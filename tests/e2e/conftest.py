@@ -30,8 +30,8 @@ def processes(tmp_path: Path, kafka: str, database: str, prefix: str) -> Iterato
     """Makes the processes with further settings; they are ended after the test."""
     made: list[Processes] = []
 
-    def make(**settings: str) -> Processes:
-        made.append(Processes(tmp_path, kafka, database, prefix, **settings))
+    def make(folder: Path = tmp_path, **settings: str) -> Processes:
+        made.append(Processes(folder, kafka, database, prefix, **settings))
         return made[-1]
 
     yield make

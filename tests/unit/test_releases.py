@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,14 @@ def test_what_a_release_wrote_is_read_and_says_the_same(release: str, kind: str)
 def test_an_event_of_a_release_is_still_an_event(release: str, kind: str) -> None:
     value, _ = written(release, kind)
     assert isinstance(read_event(value, [], 1, 1_700_000_000_000, 7), Event)
+
+
+def test_each_release_has_left_records_and_rows_the_newest_too() -> None:
+    releases = {folder.name: folder for folder in RELEASES.glob("*.*.*")}
+    version = tomllib.loads((RELEASES.parents[2] / "pyproject.toml").read_text())["project"]["version"]
+    assert version in releases, "CONTRIBUTING.md says how"
+    left = {name: {one.name for one in folder.iterdir()} for name, folder in releases.items()}
+    assert left == {name: {"records.json", "rows.jsonl"} for name in releases}
 
 
 def test_something_that_is_lost_would_be_found() -> None:
