@@ -51,6 +51,7 @@ class Recorder:
     patients: Sequence[Patient]
     rate: float
     seed: int
+    bursts: Sequence[int] = BURSTS
     remember: bool = True
     """False: count only, for a run of hours."""
     put: list[Put] = field(default_factory=list)
@@ -105,7 +106,7 @@ class Recorder:
                 self._may.wait()
                 due = time.monotonic()
                 continue
-            patient, size = dice.choice(self.patients), dice.choice(BURSTS)
+            patient, size = dice.choice(self.patients), dice.choice(self.bursts)
             due += size / self.rate
             if (ahead := due - time.monotonic()) > 0:
                 self._stop.wait(ahead)

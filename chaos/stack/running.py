@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from chaos.stack.clock import Clocks
 from chaos.stack.plan import PROCESSES
 from chaos.stack.processes import Processes
 from chaos.stack.reading import SourceLog
-from chaos.stack.recorder import Recorder
+from chaos.stack.recorder import BURSTS, Recorder
 from chaos.stack.servers import TOKEN, Servers
 from db.migrate import migrate
 from db.queries import load
@@ -45,7 +45,6 @@ ENVIRONMENT: Final = {
     "RAJADA_SLOT": "chaos",
     "RAJADA_PUBLICATION": "chaos",
     "RAJADA_LOG_FORMAT": "json",
-    "RAJADA_REPLICATION_FACTOR": "3",
     "RAJADA_PARTITIONS": str(PARTITIONS),
     "RAJADA_SESSION_TIMEOUT_S": str(SESSION_S),
     "RAJADA_PERSON_SPACING_MS": "0",
@@ -118,7 +117,8 @@ def under_load(
     links: bool = True,
     clocks: bool = False,
     remember: bool = True,
-    **settings: str,
+    bursts: Sequence[int] = BURSTS,
+    settings: Mapping[str, str] = {},
 ) -> Iterator[Running]:
     """Migrate, make topics, start all processes and begin to write; ends all of it.
 
@@ -129,12 +129,15 @@ def under_load(
         seed: whose turn it is comes from it.
         links: ask for group links, too.
         remember: the recorder knows each event, not only how many.
+        bursts: how many messages a contact writes in one go, each as often as it stands here.
         clocks: processes' clocks can be set.
         settings: further ones for all processes, or in place of these here.
     """
     migrate(servers.database_url, crm="ours")
+    replicas = len(servers.cluster.nodes)
     environment = {
         **ENVIRONMENT,
+        "RAJADA_REPLICATION_FACTOR": str(replicas),
         "KAFKA_BOOTSTRAP_SERVERS": servers.cluster.bootstrap,
         "DATABASE_URL": servers.database_by_network,
         "AGENT_ENGINE_URL": servers.engine_by_network,
@@ -143,7 +146,7 @@ def under_load(
     }
     ensure_topics(
         servers.cluster.bootstrap,
-        Settings(topic_prefix=PREFIX, replication_factor=3, partitions=PARTITIONS),
+        Settings(topic_prefix=PREFIX, replication_factor=replicas, partitions=PARTITIONS),
     )
     dials = Clocks(servers.folder / "clocks")
     if clocks:
@@ -152,7 +155,7 @@ def under_load(
     clinic, patients, token, school = found(servers, contacts)
     treat_contacts(servers, patients)
     source = SourceLog(servers.cluster.bootstrap, f"{PREFIX}{SOURCE}")
-    recorder = Recorder(servers.connect, clinic, patients, rate, seed, remember)
+    recorder = Recorder(servers.connect, clinic, patients, rate, seed, bursts, remember)
     running = Running(servers, processes, recorder, source, dials, f"{PREFIX}rajada-dispatch")
     try:
         processes.before_start = dials.set_right

@@ -121,7 +121,7 @@ class Servers:
 
 
 @contextmanager
-def serving(folder: Path, *, small_disks: bool = True) -> Iterator[Servers]:
+def serving(folder: Path, *, small_disks: bool = True, brokers: int = SIZE) -> Iterator[Servers]:
     """Run all servers with their data in `folder` (made, and readable for Postgres' user), then stop them.
 
     They get a network of their own if that is allowed; so this is called before any thread is started.
@@ -141,7 +141,7 @@ def serving(folder: Path, *, small_disks: bool = True) -> Iterator[Servers]:
         stack.callback(postgres.destroy)
         postgres.start(START_S)
         postgres.ensure_database(DATABASE)
-        cluster = KafkaCluster(root)
+        cluster = KafkaCluster(root, size=brokers)
         stack.callback(cluster.stop)
         cluster.start(START_S)
         host, _, port = postgres.listens.rpartition(":")

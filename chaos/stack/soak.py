@@ -32,8 +32,11 @@ from rich.table import Table
 
 from chaos.stack.curves import Curve, Sample, curves
 from chaos.stack.disasters import sink_lag, source_lag
+from chaos.stack.recorder import BURSTS
 from chaos.stack.running import Running, room_for, under_load
-from chaos.stack.servers import serving
+from chaos.stack.servers import Servers, serving
+from ops.embedded.kafka_cluster import SIZE
+from settings import Settings
 
 SETTLE_S: Final = 300.0
 OPEN_EVENTS: Final = "SELECT count(*) FROM event_log WHERE status IN ('pending', 'processing')"
@@ -65,9 +68,9 @@ def main() -> int:
     samples: list[Sample] = []
     try:
         with (
-            serving(folder, small_disks=False) as servers,
+            serving(folder, small_disks=False, brokers=options.brokers) as servers,
             under_load(servers, rate=options.rate, contacts=options.contacts, seed=options.seed,
-                       remember=False) as running,
+                       remember=False, bursts=options.bursts, settings=undisturbed(servers)) as running,
         ):  # fmt: skip
             console.print(f"{options.rate:.0f} events/s for {options.minutes:.0f} min, samples in {lines}")
             with contextlib.suppress(KeyboardInterrupt):
@@ -86,6 +89,19 @@ def main() -> int:
     show(found, wrong, exits, console)
     draw(samples, options.out / "curves.png", console)
     return 1 if wrong or not all(one.flat for one in found) else 0
+
+
+def undisturbed(servers: Servers) -> dict[str, str]:
+    """Settings of a run in which nothing is hurt: straight to the servers, and rounds as often as they are by
+    default."""
+    default = Settings()
+    return {
+        "DATABASE_URL": servers.database_url,
+        "AGENT_ENGINE_URL": servers.engine.url,
+        "RAJADA_SWEEP_EVERY_S": str(default.sweep_every_s),
+        "RAJADA_ALERTS_EVERY_S": str(default.alerts_every_s),
+        "EVENT_REAP_MS": str(default.event_reap_ms),
+    }
 
 
 def watch(
@@ -231,6 +247,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=500.0, help="events a second")
     parser.add_argument("--contacts", type=int, default=5_000)
+    parser.add_argument(
+        "--bursts", type=lambda given: tuple(map(int, given.split(","))), default=BURSTS,
+        help="how many messages a contact writes in one go, each as often as it stands here: 1,1,2,3,4",
+    )  # fmt: skip
+    parser.add_argument("--brokers", type=int, default=SIZE)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two samples")
     parser.add_argument("--out", type=Path, default=Path("soak"), help="where samples and summary go")

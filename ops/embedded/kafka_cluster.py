@@ -60,14 +60,17 @@ class ClusterNode(EmbeddedKafka):
 class KafkaCluster:
     """A cluster in one data folder, a sub-folder for each node; a `with` block runs it.
 
-    `folder` is as of an embedded broker, `java` chooses whose Java.
+    `folder` is as of an embedded broker, `java` chooses whose Java, `size` is the number of nodes: with less
+    than three none may be gone.
     """
 
-    def __init__(self, folder: DataFolder | Path | str, *, java: JavaChoice = "auto") -> None:
+    def __init__(
+        self, folder: DataFolder | Path | str, *, java: JavaChoice = "auto", size: int = SIZE
+    ) -> None:
         self.folder = folder if isinstance(folder, DataFolder) else open_folder(folder)
         self._chosen: dict[str, int] = {}
         self.nodes: tuple[ClusterNode, ...] = tuple(
-            ClusterNode(self, number, java=java) for number in range(1, SIZE + 1)
+            ClusterNode(self, number, java=java) for number in range(1, size + 1)
         )
 
     @property
@@ -84,7 +87,7 @@ class KafkaCluster:
         self._name()
         self.ports()
         self.nodes[0].resolve()  # Java and the jars: one looks and fetches, the others find
-        with ThreadPoolExecutor(SIZE) as pool:  # laying out the data takes seconds of a JVM each
+        with ThreadPoolExecutor(len(self.nodes)) as pool:  # laying out the data takes seconds of a JVM each
             list(pool.map(ClusterNode.prepare, self.nodes))
         for node in self.nodes:
             node.spawn()
@@ -104,7 +107,7 @@ class KafkaCluster:
 
         What was acknowledged is in their logs either way.
         """
-        with ThreadPoolExecutor(SIZE) as pool:
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(lambda node: node.stop(deadline_s), self.nodes))
 
     def controller(self) -> ClusterNode:
@@ -121,14 +124,16 @@ class KafkaCluster:
         """Every node's two ports, chosen at the first start and kept while this object lives."""
         if not self._chosen:
             names = tuple(
-                f"{kind}_{number}" for kind in ("kafka", "kafka_controller") for number in range(1, SIZE + 1)
+                f"{kind}_{number}"
+                for kind in ("kafka", "kafka_controller")
+                for number in range(1, len(self.nodes) + 1)
             )
             self._chosen = ports_for(names, self.folder.ports)
         return self._chosen
 
     def controllers(self) -> Sequence[int]:
         """The ports of the controllers, in the order of the nodes."""
-        return [self.ports()[f"kafka_controller_{number}"] for number in range(1, SIZE + 1)]
+        return [self.ports()[f"kafka_controller_{number}"] for number in range(1, len(self.nodes) + 1)]
 
     def layout(self) -> list[str]:
         """The cluster's id and its first controllers with the ids of their data, in StorageTool's words."""
@@ -140,7 +145,7 @@ class KafkaCluster:
     def _name(self) -> None:
         """Give the cluster and its nodes their ids, at the first start."""
         if not read_json(self._note):
-            names = ("cluster", *(f"node_{number}" for number in range(1, SIZE + 1)))
+            names = ("cluster", *(f"node_{number}" for number in range(1, len(self.nodes) + 1)))
             write_json(self._note, {name: new_cluster_id() for name in names})
 
     @property
