@@ -102,7 +102,7 @@ class Versions:
     def until_both_take_events(self) -> None:
         """Both workers are in the group, and each reads events while the other does."""
         before = {one: counted(one, "worker", "read") for one in (self.old, self.new)}
-        until(lambda: all(counted(one, "worker", "read") > count for one, count in before.items()))
+        until(lambda: all(counted(one, "worker", "read") > count for one, count in before.items()), 120)
         assert self.workers() == 2
 
     def workers(self) -> int:
