@@ -208,6 +208,11 @@ def record_name(data: bytes) -> str | None:
     return line.record if line is not None else None
 
 
+def is_job(data: bytes) -> bool:
+    """Whether the bytes say that they are a job of a version that is known here; the body isn't looked at."""
+    return data[:HEADER_BYTES] in _JOB.readers or record_name(data) == "Job"
+
+
 def _typed(line: _Line, record_type: type[RecordT], data: bytes) -> RecordT:
     try:
         return msgspec.convert(line.decode(data), record_type)

@@ -68,7 +68,10 @@ class Executor:
     async def own(self, partitions: Iterable[int]) -> None:
         """These partitions, all that we own, are recovered: their jobs are ours to run."""
         self._term += 1
-        for key, partition, job_id in await self._book.rebuild(partitions):
+        lost = await self._book.rebuild(partitions)
+        if self._book.unknown:
+            log.warning("jobs_of_a_newer_version", contacts=len(self._book.unknown))
+        for key, partition, job_id in lost:
             jobs, now_ms = self._book.jobs(key, partition), self._clocks.wall_ms()
             if lose(jobs, key, job_id, self._rules, now_ms):
                 self.tally.lost += 1

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from schemas.codec import decode_job, self_contained
+from schemas.codec import decode_job, is_job, self_contained
 from schemas.dead import Header
 from schemas.records import Job
 
@@ -115,6 +115,11 @@ class Head(msgspec.Struct, omit_defaults=True, gc=False):
     """Attempts of which nobody knows whether they took effect (group links)."""
     unsent: list[Send] = []
     """What the transitions so far named and nobody has confirmed as durable."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the job can be read here; else a newer version wrote its record (`streams.newer_jobs`)."""
+        return not self.job or is_job(self.job)
 
     def whole(self) -> Job:
         """The job as it stands now: its record's content with the head's numbers."""

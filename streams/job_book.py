@@ -17,6 +17,14 @@ SLICE: Final = 2_000
 """Records looked at without letting others run."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A contact that has a job of a newer version: where, and since when it is ours (ms)."""
+
+    partition: int
+    since_ms: int
+
+
 @dataclass(slots=True)
 class Parcel:
     """The unsent records of some contacts as they were taken: sent together, confirmed together."""
@@ -47,6 +55,8 @@ class JobBook:
         self._touched: dict[bytes, int] = {}
         self.unverified: dict[tuple[bytes, str], int] = {}
         """Contact's key and job id → partition."""
+        self.unknown: dict[bytes, Unknown] = {}
+        """Contacts of which nothing is run or ordered here (`streams.newer_jobs`)."""
         self._paused: dict[int, frozenset[str]] = {}
         self._always_paused = paused
 
@@ -70,7 +80,7 @@ class JobBook:
 
     def offer(self, key: bytes, partition: int, jobs: ContactJobs) -> None:
         """Put the contact's next job into the lanes, if it has one and none of its jobs runs."""
-        if self.lanes.is_running(key):
+        if self.lanes.is_running(key) or key in self.unknown:
             return
         following = jobs.following()
         if following is None:
@@ -121,10 +131,14 @@ class JobBook:
         self, key: bytes, partition: int, jobs: ContactJobs, lost: list[tuple[bytes, int, str]]
     ) -> None:
         unsent = bool(jobs.unsent)
+        if not all(head.is_known for head in jobs.heads.values()):
+            self.unknown[key] = Unknown(partition, self._wall_ms())
         for job_id, head in jobs.heads.items():
             unsent = unsent or bool(head.unsent)
             if head.session_id is not None and head.started_ms:
                 self.lanes.rates.began(head.session_id, head.started_ms)
+            if key in self.unknown:
+                continue
             if head.state in (State.RUNNING, State.HELD):
                 lost.append((key, partition, job_id))
             elif head.state is State.UNVERIFIED:
@@ -138,6 +152,7 @@ class JobBook:
         self.lanes.clear()
         self._touched.clear()
         self.unverified.clear()
+        self.unknown.clear()
         self._paused.clear()
         self._flushes.clear()
 

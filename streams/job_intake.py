@@ -29,6 +29,7 @@ from streams.job_records import tell_command
 from streams.job_room import Filling, Room, refuses_order, size_of
 from streams.just_made import JustMade
 from streams.merging import merge_waiting
+from streams.newer_jobs import NEWER
 from streams.ports import Outbox
 from streams.transitions import refuse, take
 from streams.transport import Record
@@ -165,7 +166,7 @@ class JobIntake:
             return
         tally.returned += returns
         tally.taken += not returns
-        if contact.took(0 if returns else size, head):
+        if contact.took(0 if returns else size, head) and key not in self._book.unknown:
             tally.merged += merge_waiting(jobs, now_ms)
             contact.measure()
 
@@ -241,6 +242,9 @@ class JobIntake:
         key = record.key or b""
         if len(key) > LONGEST_KEY:
             self._bury(record, "bad_key", f"a contact's key has {LONGEST_KEY:,} bytes at most", now_ms)
+            return
+        if key in self._book.unknown:
+            self._not_yet(record, CONTROL, NEWER, now_ms)
             return
         jobs = self._book.jobs(key, partition)
         organization_id, _, contact_id = key.decode(errors="replace").partition(":")

@@ -34,6 +34,7 @@ from streams.job_intake import JobIntake
 from streams.job_rows import PostgresJobRows, verify_old
 from streams.just_made import JustMade
 from streams.lanes import Lanes, Limits
+from streams.newer_jobs import bury_unknown
 from streams.ports import Outbox
 from streams.sessions import Sessions
 from streams.transport import Batched, Record, Table, each_batch
@@ -62,6 +63,7 @@ class JobRunner:
     ) -> None:
         self._app = app
         self._http = http
+        self._outbox = outbox
         self._settings = settings
         self._clocks = clocks
         self._partitions = app.conf.topic_partitions
@@ -176,6 +178,7 @@ class JobRunner:
             self.executor.run(),
             verify_old(self._book, self._rows.ended, self._clocks.wall_ms, self.executor.wake),
             forget_ended(self._book, self._clocks.wall_ms),
+            bury_unknown(self._book, self._outbox, self._clocks.wall_ms, self._settings.language),
         )
 
     def told(self) -> dict[str, int | str]:
