@@ -74,6 +74,7 @@ class Call:
     mode: str = "ok"
     effect: bool = False
     replayed: bool = False
+    sent_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

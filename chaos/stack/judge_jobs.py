@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Final
 
 from chaos.stack.books import JOB_ENDS, Books, Call, superseded
@@ -16,8 +16,6 @@ FAILED_FROM: Final = 500
 BACKOFF_MS: Final = 10_000
 """The wait after the first failure; it doubles (docs/jobs.md)."""
 BACKOFF_MOST_MS: Final = 120_000
-WAITED_MS: Final = 12_000
-"""So long the client waits for an answer here (`AGENT_ENGINE_READ_TIMEOUT_S` of a run)."""
 UNANSWERED: Final = ("retry:", "handed_back")
 """How the trace tells of an attempt whose answer, if there was one, did not arrive."""
 
@@ -56,8 +54,8 @@ def effects_unknown(books: Books) -> Iterator[str]:
 def attempts_twice(books: Books) -> Iterator[str]:
     """Attempts that were called twice, though no graceful stop gave them back.
 
-    The client may send a request once more at once when its kept connection broke (docs/agent-engine.md): the
-    engine knows the key then. That much is allowed, see `sent_again`.
+    The client may send a request once more at once when its kept connection broke, and says so
+    (docs/agent-engine.md). That much is allowed, see `sent_again`.
     """
     back = Counter(one.job_id for one in books.trace if one.outcome == "handed_back")
     calls = Counter((call.job_id, call.attempt) for call in books.calls)
@@ -72,16 +70,9 @@ def attempts_twice(books: Books) -> Iterator[str]:
 
 
 def sent_again(books: Books) -> Counter[str]:
-    """Job → attempts whose second call came while the first was still waited for, and had no effect."""
-    found = Counter[str]()
-    by_attempt: dict[tuple[str, int], list[Call]] = defaultdict(list)
-    for call in books.calls:
-        by_attempt[call.job_id, call.attempt].append(call)
-    for (job_id, _), calls in by_attempt.items():
-        first, *others = sorted(calls, key=attrgetter("at_ms"))
-        if len(others) == 1 and others[0].replayed and others[0].at_ms - first.at_ms < WAITED_MS:
-            found[job_id] += 1
-    return found
+    """Job → calls that the client sent once more, as it says itself; of one attempt one."""
+    attempts = {(call.job_id, call.attempt) for call in books.calls if call.sent_again}
+    return Counter(job_id for job_id, _ in attempts)
 
 
 def disorder(books: Books) -> Iterator[str]:

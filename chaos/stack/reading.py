@@ -160,7 +160,7 @@ def calls_of(requests: Iterable[Request]) -> list[Call]:
     return [
         Call(
             one.job_id, one.attempt, one.contact_id, one.conversation_id, tuple(one.event_ids), one.at_ms,
-            one.ended_ms, one.status, one.mode, one.effect, one.replayed,
+            one.ended_ms, one.status, one.mode, one.effect, one.replayed, one.sent_again,
         )
         for one in requests
     ]  # fmt: skip

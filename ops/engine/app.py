@@ -19,6 +19,7 @@ from ops.engine.scenario import Scenario, scenario_from_json, scenario_from_quer
 from ops.errors import WrongScenario
 from ops.stand_in import StandIn, as_json
 from schemas.http import TurnRequest
+from streams.handlers.http import SENT_AGAIN
 from streams.trace_context import TRACEPARENT, is_traceparent
 
 _CHUNK: Final = b"x" * 65_536
@@ -97,6 +98,7 @@ class Engine(StandIn[Scenario]):
             conversation_id=turn.payload.conversation_id,
             event_ids=turn.payload.event_ids,
             traceparent=request.headers[TRACEPARENT],
+            sent_again=SENT_AGAIN in request.headers,
         )
         status: int | None = None
         try:

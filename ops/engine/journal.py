@@ -31,6 +31,8 @@ class Asked(msgspec.Struct, kw_only=True):
     conversation_id: str
     event_ids: list[str]
     traceparent: str
+    sent_again: bool = False
+    """The client says that it sent this one already, and its connection broke."""
     mode: str = ""
     status: int | None = None
     """What was answered; null: nothing (yet)."""
@@ -58,7 +60,7 @@ class Journal:
 
     def begin(
         self, *, job_id: str, attempt: int, key: str, contact_id: str, conversation_id: str,
-        event_ids: list[str], traceparent: str,
+        event_ids: list[str], traceparent: str, sent_again: bool = False,
     ) -> Asked:  # fmt: skip
         """Write down a request that came."""
         self.received += 1
@@ -74,6 +76,7 @@ class Journal:
             conversation_id=conversation_id,
             event_ids=event_ids,
             traceparent=traceparent,
+            sent_again=sent_again,
         )
         self._asked.append(asked)
         self._write(asked)

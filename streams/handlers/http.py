@@ -31,6 +31,8 @@ KEPT_BYTES: Final = 64 * 1024
 """So much of an answer's body is kept; one that is longer is not read on, and its connection is closed."""
 IDLE_S: Final = 4.0
 """An idle connection is given up after this: most servers do so after 5 s, and who is first matters."""
+SENT_AGAIN: Final = "Sent-Again"
+"""Header of a request that is sent once more since its kept connection broke; its value is 1."""
 MOST_REDIRECTS: Final = 3
 CALLS_A_POOL: Final = 4
 """httpx looks through all connections of a pool for every request, in time that grows with their square: of
@@ -83,7 +85,8 @@ class HttpClient:
             headers: besides the usual ones.
             limits: how long it may take.
             repeatable: the request has an idempotency key. Then one that met a kept connection which the
-                server was just closing is sent once more at once, instead of costing the job an attempt.
+                server was just closing is sent once more at once, with the header `Sent-Again: 1`, instead of
+                costing the job an attempt.
         """
         with traces().call(url, headers) as call:
             reply = await self._post(url, content, call.headers, limits, repeatable=repeatable)
@@ -117,6 +120,7 @@ class HttpClient:
                 except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
                     if path.connected or path.answered or not repeatable:
                         raise
+                    request.headers[SENT_AGAIN] = "1"
                     return await _exchange(pool.transport, request)
         except Exception as error:
             return no_reply(error, limits, sent=path.sent)

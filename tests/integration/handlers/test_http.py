@@ -340,6 +340,8 @@ async def test_a_kept_connection_that_the_server_gives_up_costs_nothing(client: 
         replies = [await ask(client, raw.url) for _ in range(3)]
         assert all(isinstance(reply, Reply) for reply in replies)
         assert raw.connections == 3
+        again = [head for head, _ in raw.requests if "sent-again: 1" in head.lower()]
+        assert len(raw.requests) - len(again) == 3 and len(again) == 2
 
 
 async def test_what_must_not_be_sent_twice_is_not(client: HttpClient) -> None:
