@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 # no test of ours asks whether a text is a URI.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # "can't be imported"
 
-# A busy machine is no failure: examples are bounded in number, not in time. `make test-thorough` walks each
-# property again with more of them (--hypothesis-profile=thorough).
+# A busy machine is no failure: examples are bounded in number, not in time. `make test-thorough` takes more
+# of them (--hypothesis-profile=thorough); who runs one file by hand wants few.
 hypothesis_settings.register_profile("quick", deadline=None, max_examples=25)
 hypothesis_settings.register_profile("thorough", deadline=None)
 hypothesis_settings.load_profile("quick")

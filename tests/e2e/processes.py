@@ -6,24 +6,23 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import status
+from tests.command_line import FAUST, RAJADA, ROOT, Running, run_rajada, start
 
 READY_S = 120.0
 """At a load of 17 on two cores a worker took 28 s to start, 3 s of them its own; at 22 more than 45 s."""
-RAJADA = [sys.executable, "-c", "from ops.cli import main; main()"]
 COMMANDS: dict[str, list[str]] = {
     "relay": [*RAJADA, "relay"],
-    "worker": [sys.executable, "-m", "faust", "-A", "streams", "worker", "--without-web"],
+    "worker": [*FAUST, "-A", "streams", "worker", "--without-web"],
     "sink": [*RAJADA, "sink"],
     "delays": [*RAJADA, "delays"],
     "web": [*RAJADA, "web"],
-    "reconciler": [sys.executable, "-m", "faust", "-A", "streams.reconcile", "worker", "--without-web"],
+    "reconciler": [*FAUST, "-A", "streams.reconcile", "worker", "--without-web"],
 }
 RUNS_JOBS = {"AGENT_ENGINE_URL", "WHATSAPP_API_URL"}
 """Settings that say: this test is about jobs that run."""
@@ -56,11 +55,11 @@ class Processes:
         }
         self.commands = dict(COMMANDS)
         """How each is started; a test may put another program in a place."""
-        self.sources = Path(__file__).parents[2]
+        self.sources = ROOT
         """Whose code runs: another folder for another version."""
         self.own: dict[str, dict[str, str]] = {}
         """What one of them alone is told: its login."""
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, Running] = {}
 
     def start(self, *names: str) -> None:
         """Start these (default: all) and wait until they are ready."""
@@ -72,14 +71,12 @@ class Processes:
     def spawn(self, name: str) -> None:
         """Start one without waiting."""
         status.forget(self.status, name)
-        with self.log(name).open("ab") as log:
-            self._running[name] = subprocess.Popen(
-                self.commands[name],
-                env={**self.environment, **self.own.get(name, {})},
-                stdout=log,
-                stderr=log,
-                cwd=self.sources,
-            )
+        self._running[name] = start(
+            self.commands[name],
+            env={**self.environment, **self.own.get(name, {})},
+            log=self.log(name),
+            cwd=self.sources,
+        )
 
     def wait_ready(self, name: str) -> None:
         """Wait until a process says so; fails with its log when it dies or takes too long."""
@@ -133,16 +130,9 @@ class Processes:
         return said.reason
 
     def rajada(self, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a command of `rajada` with the settings of these processes, to its end; `typed`: its input."""
-        return subprocess.run(
-            [*RAJADA, *arguments],
-            env={**self.environment, **self.own.get("operator", {})},
-            input=typed,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd=self.sources,
-        )
+        """Run a command of today's `rajada` with the settings of these processes, to its end."""
+        env = {**self.environment, **self.own.get("operator", {})}
+        return run_rajada(*arguments, env=env, given=typed.encode())
 
     def doctor(self) -> list[dict[str, Any]]:
         """The checks of `rajada doctor`."""

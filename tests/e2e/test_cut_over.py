@@ -22,7 +22,8 @@ import pytest
 
 import status
 from ops.clinic import Clinic, Connection, Message
-from tests.e2e.processes import RAJADA, Processes
+from tests.command_line import RAJADA
+from tests.e2e.processes import Processes
 from tests.e2e.stand_ins.processes import ROOT, StandIn, make_tables
 from tests.e2e.waiting import until, value
 from tests.integration.db.crm import make_existing_crm

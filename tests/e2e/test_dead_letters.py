@@ -19,6 +19,7 @@ from tests.e2e.waiting import until, value
 SOURCE = "ai_agent.dispatch_requested"
 
 
+@pytest.mark.long
 def test_br_40_a_record_as_large_as_the_source_allows_dies_whole(
     processes: MakeProcesses, connection: Connection, kafka: str, prefix: str
 ) -> None:

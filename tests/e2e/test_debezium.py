@@ -17,8 +17,9 @@ from ops.embedded.connect import EmbeddedConnect
 from schemas.alert_texts import title
 from settings import Settings
 from streams.topics import ensure_topics
+from tests.command_line import RAJADA
 from tests.e2e.conftest import MakeProcesses
-from tests.e2e.processes import RAJADA, Processes
+from tests.e2e.processes import Processes
 from tests.e2e.waiting import until, value
 from tests.integration.cdc.conftest import drop_slot
 

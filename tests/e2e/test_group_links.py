@@ -74,6 +74,7 @@ def test_the_way_of_a_group_link(
     assert "failed" in shown.stdout and never not in shown.stdout
 
 
+@pytest.mark.long
 def test_without_credentials_links_are_held_with_one_alert_and_go_when_there_are_some(
     processes: MakeProcesses, connection: Connection, whatsapp: WhatsAppBeside
 ) -> None:
@@ -102,6 +103,7 @@ def killed_while_it_was_sent(of: School, whatsapp: WhatsAppBeside, number: int =
     return phone
 
 
+@pytest.mark.long
 def test_killed_between_the_send_and_its_record_it_is_held_with_an_alert(
     processes: MakeProcesses, connection: Connection, whatsapp: WhatsAppBeside
 ) -> None:
@@ -120,6 +122,7 @@ def test_killed_between_the_send_and_its_record_it_is_held_with_an_alert(
     assert whatsapp.taken() == {first: 1, second: 2}
 
 
+@pytest.mark.long
 def test_killed_between_the_send_and_its_record_it_is_sent_at_most_once_more_where_that_is_wanted(
     processes: MakeProcesses, connection: Connection, whatsapp: WhatsAppBeside
 ) -> None:
@@ -136,6 +139,7 @@ def test_killed_between_the_send_and_its_record_it_is_sent_at_most_once_more_whe
     assert whatsapp.taken()[unlucky] == 2, "the second doubt is a person's"
 
 
+@pytest.mark.long
 def test_a_graceful_stop_loses_no_link_and_doubles_none(
     processes: MakeProcesses, connection: Connection, whatsapp: WhatsAppBeside
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_graceful_stop_hands_a_running_job_back(
     assert [one.attempt for one in engine.requests(contact_id=ana.contact_id)] == [1, 1]
 
 
+@pytest.mark.long
 def test_without_an_engine_jobs_are_held_and_run_when_there_is_one(
     processes: MakeProcesses, connection: Connection, engine: EngineBeside
 ) -> None:

@@ -81,6 +81,7 @@ def test_the_sink_away_for_ten_minutes_with_5k_events_doubles_nothing(
     assert value(connection, "SELECT count(*) FROM agent_inbox_items") == 0
 
 
+@pytest.mark.long
 def test_br_49_a_slot_dropped_while_100_messages_came_is_told_and_each_has_its_job(
     processes: MakeProcesses, connection: Connection
 ) -> None:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -16,8 +15,9 @@ import pytest
 from ops.clinic import Clinic, Connection, Message, Patient
 from ops.engine.scenario import Scenario
 from ops.engine.serving import EngineBeside
+from tests.command_line import RAJADA, run_rajada
 from tests.e2e.conftest import MakeProcesses
-from tests.e2e.processes import RAJADA, Processes
+from tests.e2e.processes import Processes
 from tests.e2e.waiting import until, value
 
 WINDOW_MS = 300
@@ -48,15 +48,7 @@ def clinic(connection: Connection) -> Clinic:
 
 def rajada(running: Processes, *arguments: str, code: int = 0) -> str:
     """What a command says; it must end with that exit code."""
-    done = subprocess.run(
-        [*RAJADA, *arguments],
-        env={**running.environment, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=90,
-        cwd=Path(__file__).parents[2],
-    )
+    done = run_rajada(*arguments, env={**running.environment, "COLUMNS": "200"})
     assert done.returncode == code, done.stderr + done.stdout
     return done.stdout + done.stderr
 

@@ -93,6 +93,7 @@ def test_instances_heal_or_fail_on_schedule_and_a_notification_opens_and_resolve
     assert running.kill(NAME, signal.SIGTERM) == 0
 
 
+@pytest.mark.long
 def test_orders_from_kafka_and_from_the_command_line(
     made: MakeProcesses, connection: Connection, kafka: str, prefix: str
 ) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 
 import psycopg
+import pytest
 
 from ops.clinic import Clinic, Connection, Message, Patient
 from settings import Settings
@@ -26,6 +27,7 @@ def feed(database: str, clinic: Clinic, patients: list[Patient]) -> None:
             time.sleep(0.02)
 
 
+@pytest.mark.long
 def test_partitions_are_changed_while_events_keep_coming(
     processes: MakeProcesses, connection: Connection, database: str, kafka: str, prefix: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -13,6 +14,7 @@ from tests.e2e.topic_reading import read_all
 from tests.e2e.waiting import until, value
 
 
+@pytest.mark.long
 def test_a_burst_becomes_one_job_in_confluents_format_and_goes_on_while_the_registry_is_away(
     processes: MakeProcesses,
     connection: Connection,

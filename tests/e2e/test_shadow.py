@@ -23,7 +23,8 @@ from psycopg.conninfo import conninfo_to_dict
 from db import roles
 from ops.clinic import Clinic, Connection, Message, Patient
 from ops.engine.serving import EngineBeside
-from tests.e2e.processes import RAJADA, Processes
+from tests.command_line import RAJADA
+from tests.e2e.processes import Processes
 from tests.e2e.stand_ins.processes import StandIn, make_tables
 from tests.e2e.test_cut_over import statement
 from tests.e2e.waiting import until, value

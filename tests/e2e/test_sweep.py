@@ -57,6 +57,7 @@ def test_br_48_three_of_ten_events_that_cdc_lost_get_their_jobs_within_one_perio
     assert records == 7 + len(swept), "every lost event was sent once"
 
 
+@pytest.mark.long
 def test_br_52_the_last_thousand_events_sent_again_make_no_job(
     processes: MakeProcesses, connection: Connection, kafka: str, prefix: str
 ) -> None:
@@ -130,6 +131,7 @@ def test_an_older_systems_orphans_are_reaped_and_its_live_work_is_left(
     assert value(connection, JOBS) == 1
 
 
+@pytest.mark.long
 def test_a_round_that_postgres_refuses_does_not_end_the_worker_and_the_next_one_goes_on(
     processes: MakeProcesses, connection: Connection
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
@@ -13,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ops.clinic import Clinic, Connection, Message
+from tests.command_line import run_rajada
 from tests.e2e.conftest import MakeProcesses
 from tests.e2e.processes import Processes
 from tests.e2e.waiting import until, value
@@ -21,14 +21,7 @@ STATUS = "SELECT status FROM event_log WHERE id = %s"
 
 
 def run(running: Processes, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ops.cli", "why", *arguments],
-        env={**running.environment, "COLUMNS": "160"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return run_rajada("why", *arguments, env={**running.environment, "COLUMNS": "160"})
 
 
 def why(running: Processes, asked: str) -> Mapping[str, Any]:

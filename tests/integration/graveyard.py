@@ -21,8 +21,8 @@ from schemas.dead import Cause, Header, dead_headers
 from schemas.records import EventRef, Job
 from schemas.topic_names import DEAD, JOBS, SOURCE
 from settings import Settings
+from tests.command_line import run_rajada
 
-ROOT = Path(__file__).parents[2]
 NOT_JSON = Cause("collect", "not_json", "broken")
 
 
@@ -141,18 +141,8 @@ class Graveyard:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command of `rajada`."""
         given = answer.encode() if isinstance(answer, str) else answer
-        done = subprocess.run(
-            self.command(*arguments),
-            input=given,
-            capture_output=True,
-            check=False,
-            cwd=ROOT,
-            timeout=120,
-            env={**self.environment, **environment},
-        )
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
+        named = {**self.environment, **environment}
+        return run_rajada(*arguments, env=named, given=given, timeout=120)
 
     def json(self, *arguments: str) -> Any:
         """What a command tells programs; it must go well."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 
@@ -14,6 +13,7 @@ import pytest
 
 from schemas import alert_texts
 from schemas.alert_texts import title
+from tests.command_line import run_rajada
 from tests.integration.alert_desk import Desk, desk_database
 
 NOWHERE = "127.0.0.1:1"
@@ -34,19 +34,8 @@ def desk(url: str) -> Iterator[Desk]:
 
 
 def run(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ops.cli", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=90,
-        env={
-            **os.environ,
-            "DATABASE_URL": url,
-            "KAFKA_BOOTSTRAP_SERVERS": NOWHERE,
-            "COLUMNS": "240",
-        },
-    )
+    named = {"DATABASE_URL": url, "KAFKA_BOOTSTRAP_SERVERS": NOWHERE, "COLUMNS": "240"}
+    return run_rajada(*arguments, env={**os.environ, **named})
 
 
 def wrong_things(desk: Desk) -> None:

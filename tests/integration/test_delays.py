@@ -23,6 +23,7 @@ def lab(kafka: str, prefix: str, tmp_path: Path) -> Iterator[DelayLab]:
     made.close()
 
 
+@pytest.mark.long
 def test_all_delays_up_to_some_seconds_are_met_and_never_early(lab: DelayLab) -> None:
     """Each hop of the ladder up to ten seconds, in all partitions; the record itself stays as it is."""
     lab.start()
@@ -71,6 +72,7 @@ def test_br30_a_partition_that_moves_within_the_delay_is_served_when_it_is_due(
     assert lab.late_ms()[-1] < ready_late_ms + 5_000
 
 
+@pytest.mark.long
 def test_br33_a_head_that_waits_stops_no_other_partition_of_its_topic(lab: DelayLab) -> None:
     """Two partitions of one topic: one head has seconds to go, the other one is due now."""
     lab.delay(10_000, partition=1, name="due")
@@ -107,6 +109,7 @@ def test_what_came_due_while_nobody_was_there_goes_at_once(lab: DelayLab) -> Non
     assert forwarder.counters()["forwarded"] == 50, "one hop each: their delays have passed"
 
 
+@pytest.mark.long
 def test_two_forwarders_share_the_work(lab: DelayLab) -> None:
     pair = [lab.start(), lab.start()]
     until(lambda: all(int(one.counters().get("partitions", 0)) > 0 for one in pair), 20)

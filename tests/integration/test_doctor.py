@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -38,6 +37,7 @@ from ops.whatsapp.serving import WhatsAppBeside
 from settings import Settings
 from streams import topics
 from streams.reconcile.ledger import SCHEDULE
+from tests.command_line import run_rajada
 from tests.e2e.waiting import until
 
 NOBODY = "127.0.0.1:9"
@@ -351,10 +351,7 @@ def test_the_reconcilers_schedule_and_schema_are_looked_at(settings: Settings, c
 
 
 def rajada_doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from ops.cli import main; main()", "doctor", *arguments]
-    return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
+    return run_rajada("doctor", *arguments, env={**os.environ, **environment})
 
 
 def test_the_command_tells_people_and_programs_and_ends_with_10_on_failures(

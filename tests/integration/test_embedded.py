@@ -111,6 +111,7 @@ def test_kafka_keeps_what_it_acknowledged_over_kill_9_and_a_stop(tmp_path: Path,
         assert read_all(at, "kept", 2) == {b"before the crash", b"after the crash"}
 
 
+@pytest.mark.long
 def test_kafka_lives_in_a_folder_with_accents_whatever_the_locale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_folder_that_kafka_cannot_take_is_refused_with_the_way_out(tmp_path: P
         pass
 
 
+@pytest.mark.long
 def test_kafka_makes_no_topic_by_accident_and_is_nobody_elses(tmp_path: Path) -> None:
     with EmbeddedKafka(tmp_path / "home") as kafka:
         # ready means that metadata with a broker is told, at once
@@ -159,6 +161,7 @@ def test_a_trained_archive_is_used_and_a_broken_one_does_no_harm(tmp_path: Path)
         make_topic(kafka.bootstrap, "works")
 
 
+@pytest.mark.long
 def test_ports_that_were_taken_meanwhile_are_replaced_and_the_data_stays(tmp_path: Path) -> None:
     kafka = EmbeddedKafka(tmp_path / "home")
     with kafka:
@@ -354,6 +357,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.long
 def test_servers_die_with_the_process_that_started_them(reachable: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux ties a child's life to its parent's")

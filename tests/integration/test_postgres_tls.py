@@ -18,10 +18,8 @@ from db.replication import ensure_publication, ensure_slot
 from db.replication_stream import ReplicationStream
 from db.urls import url_of
 from ops.embedded.ports import HOST
-from tests.e2e.processes import RAJADA
+from tests.command_line import run_rajada
 from tests.locked import PASSWORD, LockedPostgres
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +65,8 @@ def test_another_database_of_the_same_server_is_reached_with_the_same_certificat
 
 
 def rajada(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*RAJADA, *arguments],
-        env={"PATH": "/usr/bin:/bin", "DATABASE_URL": url, "RAJADA_HOME": f"/nowhere/{uuid4()}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=ROOT,
-    )
+    nowhere = {"PATH": "/usr/bin:/bin", "DATABASE_URL": url, "RAJADA_HOME": f"/nowhere/{uuid4()}"}
+    return run_rajada(*arguments, env=nowhere)
 
 
 def test_a_wrong_authority_a_wrong_name_and_no_tls_are_told_in_words_without_the_password(

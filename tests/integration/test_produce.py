@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +19,8 @@ from ops.event_targets import Table
 from ops.produce import Pace, produce
 from settings import Settings
 from streams.topics import SOURCE, ensure_topics
+from tests.command_line import run_rajada
 
-ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -44,14 +43,11 @@ def rajada(tmp_path: Path, kafka: str, database: str, prefix: str) -> Run:
     """Runs `rajada produce -` with a text as its standard input."""
 
     def run(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "ops.cli", "produce", "-", *arguments],
-            input=text,
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=60,
-            check=False,
+        return run_rajada(
+            "produce",
+            "-",
+            *arguments,
+            given=text.encode(),
             env={
                 "PATH": "/usr/bin:/bin",
                 "KAFKA_BOOTSTRAP_SERVERS": kafka,

@@ -36,6 +36,7 @@ def topic(kafka: str, prefix: str) -> Iterator[str]:
     admin.delete_topics([name])[name].result(30)
 
 
+@pytest.mark.long
 def test_headers_are_whole_or_none_however_often_they_are_asked_for(kafka: str, topic: str) -> None:
     with closing(Consumer({"bootstrap.servers": kafka, "group.id": topic})) as consumer:
         for _ in range(OFTEN):

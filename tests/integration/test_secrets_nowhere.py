@@ -19,6 +19,7 @@ import pytest
 
 from ops.settings_page import settings_told
 from settings import Settings
+from tests.command_line import run_rajada
 
 pytestmark = pytest.mark.long
 
@@ -118,10 +119,7 @@ def test_no_secret_of_the_settings_shows_anywhere(name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_shows_one_while_nothing_is_there(command: str, tmp_path: Path) -> None:
-    told = subprocess.run(
-        [sys.executable, "-m", "ops.cli", *command.split()], env=planted(tmp_path / "home"),
-        capture_output=True, text=True, cwd=tmp_path, timeout=200, check=False,
-    )  # fmt: skip
+    told = run_rajada(*command.split(), env=planted(tmp_path / "home"), cwd=tmp_path, timeout=200)
     assert len(told.stdout + told.stderr) > 20
     assert held(told.stdout + told.stderr) == []
 

@@ -378,6 +378,7 @@ def test_up_status_second_up_kill_9_up_again_and_down(rajada: Command) -> None:
     assert rajada("status").returncode == 4
 
 
+@pytest.mark.long
 def test_given_servers_are_used_and_an_absent_one_is_told(
     rajada: Command, kafka: str, empty_database: str, prefix: str
 ) -> None:

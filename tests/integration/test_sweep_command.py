@@ -10,6 +10,7 @@ import sys
 import time
 from datetime import timedelta
 
+from tests.command_line import run_rajada
 from tests.integration.test_sweep import ORGANIZATION, Place, place
 
 __all__ = ["place"]  # the fixture
@@ -18,15 +19,7 @@ __all__ = ["place"]  # the fixture
 def run(
     place: Place, *arguments: str, answer: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ops.cli", "sweep", *arguments],
-        input=answer,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=surroundings(place, **environment),
-        timeout=60,
-    )
+    return run_rajada("sweep", *arguments, env=surroundings(place, **environment), given=answer.encode())
 
 
 def surroundings(place: Place, **environment: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import signal
 from itertools import count
 
 import orjson
+import pytest
 
 from streams.transport.token import MARKER
 
@@ -144,6 +145,7 @@ def test_records_deleted_before_they_were_read_are_passed_with_an_alarm(kafka, p
         assert lab.logs().count("deleted before they were read") == PARTITIONS
 
 
+@pytest.mark.long
 def test_a_changelog_whose_beginning_was_deleted_is_recovered_from_what_is_left(kafka, prefix, tmp_path):
     with laboratory(kafka, prefix, tmp_path) as lab:
         worker = lab.start()

@@ -152,6 +152,7 @@ def outputs(lab: Lab) -> set[bytes]:
     return found
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_in_its_recovery_hands_it_on(kafka, prefix, tmp_path):
     with laboratory(kafka, prefix, tmp_path, CHAOS_DECODE_MS="0.3") as lab:
         lab.write_changelog(30_000)

@@ -76,6 +76,7 @@ def test_a_restart_on_the_same_machine_reads_only_what_came_since(kafka, prefix,
         assert counted(lab) == {5: KEYS}
 
 
+@pytest.mark.long
 def test_a_damaged_snapshot_is_ignored_and_so_is_one_of_a_changelog_made_anew(kafka, prefix, tmp_path, disk):
     with laboratory(kafka, prefix, tmp_path, **disk) as lab:
         worker = lab.start()
@@ -100,6 +101,7 @@ def test_a_damaged_snapshot_is_ignored_and_so_is_one_of_a_changelog_made_anew(ka
         assert third.log.read_text().count("made anew since") == PARTITIONS
 
 
+@pytest.mark.long
 def test_a_standby_takes_over_with_what_it_has_followed(kafka, prefix, tmp_path):
     with laboratory(kafka, prefix, tmp_path, CHAOS_STANDBY="1") as lab:
         first, second = lab.start(), lab.start()

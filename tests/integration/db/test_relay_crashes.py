@@ -68,6 +68,7 @@ def assert_all_there_in_order(topics: Topics, written: int) -> None:
         assert first_occurrences(numbers) == sorted(set(numbers))
 
 
+@pytest.mark.long
 def test_kill_9_under_load_loses_nothing_and_keeps_the_order(
     database: str, kafka: str, topics: Topics, settings: Settings, prefix: str
 ) -> None:

@@ -83,6 +83,7 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> 
         time.sleep(0.1)
 
 
+@pytest.mark.long
 def test_kafka_killed_under_load_is_waited_out(
     own_kafka: EmbeddedKafka, own_database: str, own_topics: Topics, readiness: Callable[[], str]
 ) -> None:

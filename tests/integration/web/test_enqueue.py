@@ -69,6 +69,7 @@ async def test_the_same_enrolment_answers_the_same_job_and_changes_nothing(
     assert (count(connection, "group_link_dispatch_queue"), count(connection, "event_log")) == (1, 1)
 
 
+@pytest.mark.long
 async def test_500_identical_posts_at_once_make_one_row(serve: Serve, connection: Connection) -> None:
     async def taken_in(service: Service) -> httpx.Response:
         """As a client does: who is told that there is no room just now (503) asks again."""
