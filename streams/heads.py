@@ -23,6 +23,11 @@ KEPT_MS: Final = 24 * 3600 * 1000
 """A head is kept so long after its job's end, and a command so long for a job that doesn't come."""
 
 
+WHOLE_MS: Final = 10 * 60 * 1000
+"""After that, the head of an ended job keeps only what a late record, an order or a question needs. Its last
+start counts for rates and distances, which are seconds."""
+
+
 class State(StrEnum):
     """Where a job stands."""
 
@@ -120,6 +125,20 @@ class Head(msgspec.Struct, omit_defaults=True, gc=False):
     def is_known(self) -> bool:
         """Whether the job can be read here; else a newer version wrote its record (`streams.newer_jobs`)."""
         return not self.job or is_job(self.job)
+
+    def shrink(self) -> bool:
+        """Of a job that is done or failed: forget what only its run needed. Whether that was anything."""
+        kept = (self.kind, self.conversation_id, self.session_id, self.started_ms, self.run_after_ms)
+        if not any(kept):
+            return False
+        self.kind, self.conversation_id, self.session_id, self.started_ms, self.run_after_ms = (
+            "",
+            None,
+            None,
+            0,
+            0,
+        )
+        return True
 
     def whole(self) -> Job:
         """The job as it stands now: its record's content with the head's numbers."""

@@ -177,6 +177,18 @@ def cover(jobs: ContactJobs, newer_id: str, newer: Head, job: Job, now_ms: int) 
             leave_to(Event.COVER, head, newer_id, newer.seq, f"covered_by:{newer_id}", now_ms)
 
 
+def shrink(jobs: ContactJobs, below_ms: int) -> int:
+    """Heads that ended before keep only what is asked of them still; how many got smaller.
+
+    A contact that writes all day has hundreds of them, and each of its transitions writes them all.
+    """
+    return sum(
+        head.shrink()
+        for head in jobs.heads.values()
+        if head.state in (State.DONE, State.FAILED) and not head.unsent and head.ended_ms < below_ms
+    )
+
+
 def _close(head: Head, outcome: str, now_ms: int) -> None:
     head.outcome, head.ended_ms = outcome, now_ms
     head.job, head.origin, head.hold, head.cancel = b"", None, None, None

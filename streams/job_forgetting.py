@@ -1,4 +1,7 @@
-"""Heads of jobs that ended a day ago go; a contact without any leaves a tombstone (spec/jobs.md)."""
+"""Heads of jobs that ended a day ago go, of those before that little is kept (spec/jobs.md).
+
+A contact without any leaves a tombstone.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import Final
 
 import structlog
 
-from streams.heads import KEPT_MS
+from streams.heads import KEPT_MS, WHOLE_MS
 from streams.job_book import SLICE, JobBook
+from streams.job_endings import shrink
 from streams.transitions import forget
 
 log = structlog.get_logger(__name__)
@@ -41,7 +45,7 @@ def forget_slice(book: JobBook, partition: int, keys: list[bytes], now_ms: int) 
         jobs = book.jobs(key, partition)
         commands = len(jobs.commands)
         heads = forget(jobs, now_ms - KEPT_MS)
-        if heads or len(jobs.commands) != commands:
+        if shrink(jobs, now_ms - WHOLE_MS) or heads or len(jobs.commands) != commands:
             gone += heads
             changed = True
             book.shrunk(key, partition, jobs)

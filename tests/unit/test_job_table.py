@@ -15,7 +15,8 @@ from schemas.records import Command, Job
 from streams.control import carry_out
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
 from streams.heads import KEPT_MS, ContactJobs, Head, Origin, State, encode_jobs, place_of
-from streams.job_endings import Rules, leave_to
+from streams.job_endings import Rules, leave_to, shrink
+from streams.job_records import tell
 from streams.job_table import TABLE, Event, targets
 from streams.merging import merge
 from streams.transitions import (
@@ -242,6 +243,39 @@ def test_every_target_of_the_table_is_reached() -> None:
         if set(wanted) - reached[event, state]
     }
     assert missing == {}
+
+
+LATER_MS = START_MS + 60_000
+
+
+@pytest.mark.parametrize("state", [State.DONE, State.FAILED], ids=str)
+@pytest.mark.parametrize("event", list(Event), ids=str)
+def test_a_head_that_was_shrunk_answers_as_it_did_whole(event: Event, state: State) -> None:
+    for variant in VARIANTS[event]:
+        whole, small = jobs_in(state), jobs_in(state)
+        assert shrink(small, LATER_MS) == 1 and len(encode_jobs(small)) < len(encode_jobs(whole)) / 2
+        variant(whole)
+        variant(small)
+        told = [[*jobs.unsent, *jobs.heads[JOB.id].unsent] for jobs in (whole, small)]
+        assert told[0] == told[1]
+        for jobs in (whole, small):
+            jobs.heads[JOB.id].unsent = []
+            shrink(jobs, LATER_MS * 2)
+        assert encode_jobs(whole) == encode_jobs(small)
+
+
+def test_only_the_heads_of_jobs_that_are_done_or_failed_for_long_are_shrunk() -> None:
+    for state in State:
+        jobs = jobs_in(state)
+        ended = state in (State.DONE, State.FAILED)
+        jobs.heads[JOB.id].ended_ms = START_MS
+        assert shrink(jobs, START_MS) == 0, "it just ended: its last start counts for rates"
+        assert shrink(jobs, START_MS + 1) == ended
+        assert shrink(jobs, START_MS + 1) == 0, "nothing is written for it again"
+        if ended:
+            jobs = jobs_in(state)
+            tell(jobs.heads[JOB.id], JOB, START_MS, "done")
+            assert shrink(jobs, LATER_MS) == 0, "what it has to say was not confirmed yet"
 
 
 def test_a_command_is_carried_out_once_by_its_id() -> None:
