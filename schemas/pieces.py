@@ -23,6 +23,7 @@ A_JOB: Final = b"\x02"
 """Branches of a union with null; the body follows the second."""
 
 _SMALL: Final = [bytes([number << 1]) for number in range(64)]
+_ZERO: Final = _SMALL[0]
 _INT64: Final = 2**63
 
 
@@ -63,14 +64,20 @@ class Pieces:
 
 def refs(events: Sequence[EventRef]) -> bytes:
     """An array of rajada.EventRef."""
-    return _array([_text(one.event_id) + _long(one.replay) for one in events])
+    return _array([_text(one.event_id) + (_long(one.replay) if one.replay else _ZERO) for one in events])
 
 
 def outcomes(events: Sequence[EventOutcome]) -> bytes:
     """An array of rajada.EventOutcome."""
-    return _array(
-        [_text(one.event_id) + _long(one.replay) + _long(one.seq) + _long(one.attempts) for one in events]
-    )
+    written: dict[tuple[int, int, int], bytes] = {}  # a window's events have the same numbers, nearly always
+    items = []
+    for one in events:
+        numbers = (one.replay, one.seq, one.attempts)
+        tail = written.get(numbers)
+        if tail is None:
+            tail = written[numbers] = b"".join(map(_long, numbers))
+        items.append(_text(one.event_id) + tail)
+    return _array(items)
 
 
 def _array(items: Sequence[bytes]) -> bytes:
