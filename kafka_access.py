@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import operator
+import socket
 import time
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
@@ -141,6 +142,23 @@ def keyed_sender(bootstrap: str, client_id: str, delivery_s: float) -> Configura
         "message.timeout.ms": int(delivery_s * 1000),
         "log_level": 2,
     }
+
+
+def nobody_listens(bootstrap: str, within_s: float = 1.0) -> bool:
+    """Whether each of the brokers' addresses refuses a connection at once: a person need not wait for more.
+
+    Kafka's client goes on trying until its time is over. All else (silence, an unknown name) it tells better.
+    """
+    for address in bootstrap.split(","):
+        host, _, port = address.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), within_s).close()
+        except ConnectionRefusedError:
+            continue
+        except (OSError, ValueError):
+            return False
+        return False
+    return True
 
 
 def patiently(ask: Callable[[], Answer], for_s: float = ANSWER_S) -> Answer:

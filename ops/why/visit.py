@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from ops.errors import OpsError
+from kafka_access import nobody_listens
+from ops.errors import OpsError, Unreachable
 from ops.why.evidence import Evidence, is_of
 from ops.why.letters import letters
 from ops.why.live import NotLookedThrough, live
@@ -40,6 +41,8 @@ def why(url: str, bootstrap: str, settings: Settings, asked: str, whose: str | N
 
 
 def _ask_kafka(url: str, bootstrap: str, settings: Settings, evidence: Evidence) -> None:
+    if nobody_listens(bootstrap):
+        raise Unreachable(f"Kafka at {bootstrap} does not answer: it refuses connections")
     ids = {evidence.asked, *evidence.event_ids, *(job.id for job in evidence.jobs)}
     begun = [event.created_at.timestamp() for event in evidence.events]
     begun += [row.at.timestamp() for row in evidence.trace]

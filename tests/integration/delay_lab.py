@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +18,12 @@ from schemas.topic_names import DEAD, JOBS, OUTCOMES
 from settings import Settings
 from streams.due import delayed_record
 from streams.topics import ensure_topics
+from tests.command_line import RAJADA, Running
+from tests.command_line import start as start_program
 
 PARTITIONS = 4
 READY_S = 40.0
-RAJADA = [sys.executable, "-c", "from ops.cli import main; main()", "delays"]
+DELAYS = [*RAJADA, "delays"]
 MUTE = [sys.executable, "-m", "tests.integration.mute_forwarder"]
 STUCK = [sys.executable, "-m", "tests.integration.stuck_forwarder"]
 
@@ -34,7 +35,7 @@ Letter = tuple[bytes | None, bytes | None, dict[str, bytes | None]]
 class Forwarder:
     """One process."""
 
-    process: subprocess.Popen[bytes]
+    process: Running
     status: Path
     log_file: Path
 
@@ -107,31 +108,28 @@ class DelayLab:
 
     # -- forwarders
     def start(
-        self, home: str = "home", *, command: Sequence[str] = RAJADA, wait: bool = True, **environment: str
+        self, home: str = "home", *, command: Sequence[str] = DELAYS, wait: bool = True, **environment: str
     ) -> Forwarder:
         """One more process; those with the same `home` share a folder."""
         number = len(self._forwarders)
         (self.folder / home).mkdir(parents=True, exist_ok=True)
         log = self.folder / f"delays-{number}.log"
         folder = self.folder / f"status-{number}"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command,
-                env={
-                    **os.environ,
-                    "KAFKA_BOOTSTRAP_SERVERS": self.kafka,
-                    "RAJADA_TOPIC_PREFIX": self.prefix,
-                    "RAJADA_PARTITIONS": str(PARTITIONS),
-                    "RAJADA_SESSION_TIMEOUT_S": "2",
-                    "RAJADA_HOME": str(self.folder / home),
-                    "RAJADA_LOG_FORMAT": "json",
-                    status.STATUS_DIR: str(folder),
-                    **environment,
-                },
-                stdout=output,
-                stderr=output,
-                cwd=Path(__file__).parents[2],
-            )
+        process = start_program(
+            command,
+            env={
+                **os.environ,
+                "KAFKA_BOOTSTRAP_SERVERS": self.kafka,
+                "RAJADA_TOPIC_PREFIX": self.prefix,
+                "RAJADA_PARTITIONS": str(PARTITIONS),
+                "RAJADA_SESSION_TIMEOUT_S": "2",
+                "RAJADA_HOME": str(self.folder / home),
+                "RAJADA_LOG_FORMAT": "json",
+                status.STATUS_DIR: str(folder),
+                **environment,
+            },
+            log=log,
+        )
         made = Forwarder(process, folder, log)
         self._forwarders.append(made)
         if wait:

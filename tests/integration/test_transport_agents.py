@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,8 +16,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from chaos.transport import create_topics, delete_topics
-from chaos.workers import ROOT
 from streams.transport import EXIT_CODE
+from tests.command_line import FAUST, Running, start
 
 from .transport_lab import until
 
@@ -32,31 +30,14 @@ class Faulty:
     name: str
     folder: Path
     fault: str
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: list[Running] = field(default_factory=list)
 
-    def start(self, **environment: str) -> subprocess.Popen[bytes]:
+    def start(self, **environment: str) -> Running:
         settings = {"FAULT_ID": self.name, "FAULT_BOOTSTRAP": self.bootstrap, "FAULT": self.fault}
         settings["FAULT_JOURNAL"] = str(self.folder / "journal")
-        command = [
-            sys.executable,
-            "-m",
-            "faust",
-            "-A",
-            "tests.integration.faulty_app",
-            "worker",
-            "-l",
-            "info",
-        ]
-        with (self.folder / "log").open("ab") as log:
-            self.processes.append(
-                subprocess.Popen(
-                    [*command, "--without-web"],
-                    cwd=ROOT,
-                    env={**os.environ, **settings, **environment},
-                    stdout=log,
-                    stderr=log,
-                )
-            )
+        command = [*FAUST, "-A", "tests.integration.faulty_app", "worker", "-l", "info", "--without-web"]
+        env = {**os.environ, **settings, **environment}
+        self.processes.append(start(command, env=env, log=self.folder / "log"))
         return self.processes[-1]
 
     def produce(self, topic: str, *values: bytes | None, partition: int = 0, **more: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,9 +15,9 @@ from confluent_kafka import Consumer as RdConsumer
 from confluent_kafka import Producer, TopicPartition
 
 from chaos.transport import create_topics, delete_topics
-from chaos.workers import ROOT
 from streams.transport import EXIT_CODE, FenceRefused
 from streams.transport.lease import confirm
+from tests.command_line import FAUST, Running, start
 
 from .transport_lab import until
 
@@ -30,7 +29,7 @@ class Probe:
     bootstrap: str
     name: str
     folder: Path
-    process: subprocess.Popen[bytes]
+    process: Running
 
     @property
     def result(self):
@@ -67,12 +66,8 @@ def probing(what: str, bootstrap: str, name: str, folder: Path, fresh: bool = Tr
         create_topics(bootstrap, topics, 2, {"max.message.bytes": "5000000"})
     environment = {"PROBE": what, "PROBE_ID": name, "PROBE_BOOTSTRAP": bootstrap}
     environment["PROBE_RESULT"] = str(folder / "result.json")
-    command = [sys.executable, "-m", "faust", "-A", "tests.integration.transport_probe"]
-    command += ["worker", "-l", "info", "--without-web"]
-    with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **environment}, stdout=log, stderr=log
-        )
+    command = [*FAUST, "-A", "tests.integration.transport_probe", "worker", "-l", "info", "--without-web"]
+    process = start(command, env={**os.environ, **environment}, log=folder / "log")
     try:
         yield Probe(bootstrap, name, folder, process)
     finally:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import socket
+import time
 from pathlib import Path
 
 import pytest
 
-from kafka_access import NoAccess, kafka_client
+from kafka_access import NoAccess, kafka_client, nobody_listens
 from settings import Settings
 from streams.transport import credentials
 from streams.transport.security import SASL, TLS, for_librdkafka
@@ -103,3 +105,18 @@ def test_no_client_of_ours_finds_its_own_way():
             ):
                 strays.append(name)
     assert strays == [], "begin a client's configuration with **kafka_client(bootstrap)"
+
+
+def test_that_nobody_listens_is_known_at_once_and_only_when_all_refuse() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_server(("127.0.0.1", 0)) as closing,
+    ):
+        there, gone = (f"127.0.0.1:{one.getsockname()[1]}" for one in (listening, closing))
+        closing.close()
+        begun = time.monotonic()
+        assert nobody_listens(gone) and nobody_listens(f"{gone}, {gone}")
+        assert not nobody_listens(there) and not nobody_listens(f"{gone},{there}")
+        assert not nobody_listens("no-such-host.invalid:9092"), "its client says what is wrong with the name"
+        assert not nobody_listens("nonsense")
+        assert time.monotonic() - begun < 5
