@@ -40,7 +40,7 @@ demo: install ## Run the main job on real Kafka and Postgres, a minute of a clin
 test: check test-unit test-thorough test-integration ## Check the code and pass the tests
 
 test-unit: setup ## The tests that need neither Kafka nor Postgres, but for properties (seconds)
-	$(BIN)/python -m pytest tests/unit -m "not slow and not thorough and not hypothesis" -n 2 -p no:schemathesis -p no:logging
+	@$(BIN)/python -m tests.in_parts tests/unit -m "not slow and not thorough and not hypothesis" -p no:schemathesis -p no:logging
 
 test-thorough: setup ## The same tier's properties, models and slower tests
 	$(BIN)/python -m pytest tests/unit -m "(thorough or hypothesis) and not slow" -n 2 --hypothesis-profile=thorough
