@@ -80,6 +80,8 @@ class Running(Protocol):
 class _Forked:
     def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: Path, files: _Files) -> None:
         self._command = list(command)
+        for file in files[1:]:
+            file.touch()  # whoever looks at once finds that nothing was said yet
         self._process = _forked.Process(
             target=_run, args=(list(command)[2:], dict(env), cwd, files), daemon=True
         )

@@ -22,7 +22,7 @@ import pytest
 
 import status
 from ops.clinic import Clinic, Connection, Message
-from tests.command_line import RAJADA
+from tests.command_line import run_rajada
 from tests.e2e.processes import Processes
 from tests.e2e.stand_ins.processes import ROOT, StandIn, make_tables
 from tests.e2e.waiting import until, value
@@ -82,14 +82,7 @@ class Installation:
 
     def rajada(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command of ours."""
-        return subprocess.run(
-            [*RAJADA, *arguments],
-            env=self.ours.environment,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_rajada(*arguments, env=self.ours.environment)
 
     def doctor(self) -> dict[str, tuple[str, str]]:
         """Check → worst level and what was found."""
@@ -204,7 +197,7 @@ def before(crm: Installation) -> None:
     assert migrated.returncode == 0 and "an existing CRM's database" in migrated.stdout, migrated.stderr
     assert crm.rajada("topics", "ensure").returncode == 0
     # a look is of one moment, and between two events a drain leaves nothing to see
-    until(lambda: crm.failures().keys() == {"other consumers"}, seconds=180, every=0.2, told=crm.doctor)
+    until(lambda: crm.failures().keys() == {"other consumers"}, seconds=180, told=crm.doctor)
     told = crm.doctor()
     assert {check for check, (level, _) in told.items() if level == "warn"} >= {"slot", "worker", "sink"}
 
