@@ -20,7 +20,7 @@ from schemas.delayed import EVERY_MS, FOR_MS
 from schemas.topic_names import JOBS, OUTCOMES
 from settings import Language
 from streams.burial import bury
-from streams.heads import Head
+from streams.heads import Head, Origin
 from streams.job_book import JobBook
 from streams.ports import Outbox
 from streams.transport import Record
@@ -80,9 +80,7 @@ async def bury_what_is_over(
 
 
 def _came_with(head: Head, key: bytes, partition: int) -> _AsItCame:
-    if head.origin is None:
-        return _AsItCame(JOBS, partition, -1, 0, (), key, head.job)
-    origin = head.origin
+    origin = head.origin or Origin(JOBS, partition, -1, 0)
     return _AsItCame(
         origin.topic, origin.partition, origin.offset, origin.timestamp, origin.headers, key, head.job
     )

@@ -170,9 +170,7 @@ def _run(command: list[str], environment: dict[str, str], cwd: Path, files: _Fil
 
         import streams.reconcile
 
-        for package in (
-            streams,
-            streams.reconcile,
-        ):  # where -A looks for an application there is a module now
+        # where -A looks for an application there is a module now
+        for package in (streams, streams.reconcile):
             vars(package).pop("app", None)
         cli()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings as hypothesis_settings
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.databases import fresh_database
 from tests.servers import kafka_server, postgres_server
@@ -121,7 +122,7 @@ def migrated(postgres: str) -> Iterator[str]:
 
     with fresh_database(postgres) as url:
         migrate(url, crm="ours")
-        yield url.rpartition("/")[2]
+        yield str(conninfo_to_dict(url)["dbname"])
 
 
 @pytest.fixture

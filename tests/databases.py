@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from db.urls import url_of
 
 
 @contextmanager
@@ -21,11 +22,14 @@ def fresh_database(postgres: str, template: str = "template1") -> Iterator[str]:
     with psycopg.connect(postgres, autocommit=True) as connection:
         names = sql.Identifier(name), sql.Identifier(template)
         connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
-    parameters = conninfo_to_dict(postgres)
-    password = f":{parameters['password']}" if parameters.get("password") else ""
-    host, port = parameters.get("host", "127.0.0.1"), parameters.get("port", "5432")
-    yield f"postgresql://{parameters.get('user', 'postgres')}{password}@{host}:{port}/{name}"
-    with psycopg.connect(make_conninfo(postgres), autocommit=True) as connection:
+    try:
+        yield url_of(postgres, name)
+    finally:
+        _drop(postgres, name)
+
+
+def _drop(postgres: str, name: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
             " WHERE database = %s AND active_pid IS NOT NULL",

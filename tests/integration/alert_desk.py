@@ -19,6 +19,7 @@ from sinks.batch import Taken, batch_of
 from sinks.passes import Round
 from sinks.watches import Watch
 from sinks.writer import Writer
+from tests.databases import fresh_database
 
 TOPIC_ID = "desk"
 _CLEAR = (
@@ -31,15 +32,9 @@ AI = "ai_agent.dispatch_requested"
 @contextmanager
 def desk_database(postgres: str) -> Iterator[str]:
     """URL of a database with all tables, for a module."""
-    name = f"desk_{uuid.uuid4().hex[:10]}"
-    with psycopg.connect(postgres, autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}"')
-        try:
-            url = psycopg.conninfo.make_conninfo(postgres, dbname=name)
-            migrate(url, crm="ours")
-            yield url
-        finally:
-            admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    with fresh_database(postgres) as url:
+        migrate(url, crm="ours")
+        yield url
 
 
 class Desk:

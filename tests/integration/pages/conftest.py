@@ -5,36 +5,28 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 
-from db.migrate import migrate
-from db.urls import url_of
 from settings import Settings
 from streams.topics import ensure_topics
+from tests.databases import fresh_database
 from tests.live_page import HOSTILE, Page, Stage, Tenant, connected, served
 
 
 @pytest.fixture(scope="package")
-def stage(kafka: str, postgres: str) -> Iterator[Stage]:
-    name = f"t{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(postgres, autocommit=True) as owner:
-        owner.execute(f'CREATE DATABASE "{name}"')
-    url = url_of(postgres, name)
-    migrate(url, crm="ours")
-    settings = Settings.model_validate(
-        {
-            "KAFKA_BOOTSTRAP_SERVERS": kafka,
-            "DATABASE_URL": url,
-            "topic_prefix": f"t{uuid.uuid4().hex[:10]}.",
-            "partitions": 2,
-        }
-    )
-    ensure_topics(kafka, settings)
-    with connected(url) as connection:
-        yield Stage(url, settings, connection)
-    with psycopg.connect(postgres, autocommit=True) as owner:
-        owner.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+def stage(kafka: str, postgres: str, migrated: str) -> Iterator[Stage]:
+    with fresh_database(postgres, migrated) as url:
+        settings = Settings.model_validate(
+            {
+                "KAFKA_BOOTSTRAP_SERVERS": kafka,
+                "DATABASE_URL": url,
+                "topic_prefix": f"t{uuid.uuid4().hex[:10]}.",
+                "partitions": 2,
+            }
+        )
+        ensure_topics(kafka, settings)
+        with connected(url) as connection:
+            yield Stage(url, settings, connection)
 
 
 @pytest.fixture(scope="package")
