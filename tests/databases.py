@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -30,24 +32,23 @@ def fresh_database(postgres: str, template: str = "template1") -> Iterator[str]:
 
 def _drop(postgres: str, name: str) -> None:
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
-            " WHERE database = %s AND active_pid IS NOT NULL",
-            [name],
-        )
-        for (slot,) in connection.execute(
+        slots = connection.execute(
             "SELECT slot_name FROM pg_replication_slots WHERE database = %s", [name]
-        ).fetchall():
-            _drop_slot(connection, slot)
+        ).fetchall()
+        for (slot,) in slots:
+            drop_slot(connection, slot)
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def _drop_slot(connection: psycopg.Connection, slot: str) -> None:
-    """Drop a slot whose reader may need a moment to go."""
-    for _ in range(50):
+def drop_slot(connection: psycopg.Connection[Any], name: str) -> None:
+    """Drop a slot, if it is there; whoever reads it is cut off, and may need a moment to go."""
+    named = "FROM pg_replication_slots WHERE slot_name = %s"
+    for _ in range(500):
+        connection.execute(f"SELECT pg_terminate_backend(active_pid) {named} AND active", [name])  # type: ignore[arg-type]
         try:
-            connection.execute("SELECT pg_drop_replication_slot(%s)", [slot])
+            connection.execute(f"SELECT pg_drop_replication_slot(slot_name) {named}", [name])  # type: ignore[arg-type]
         except psycopg.errors.ObjectInUse:
-            connection.execute("SELECT pg_sleep(0.1)")
+            time.sleep(0.02)
         else:
             return
+    raise TimeoutError(f"somebody reads the slot {name} again and again")

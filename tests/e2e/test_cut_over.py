@@ -196,10 +196,18 @@ def before(crm: Installation) -> None:
     migrated = crm.rajada("migrate", "--yes")
     assert migrated.returncode == 0 and "an existing CRM's database" in migrated.stdout, migrated.stderr
     assert crm.rajada("topics", "ensure").returncode == 0
-    # a look is of one moment, and between two events a drain leaves nothing to see
+    busy(crm, events=400)  # a look is of one moment, and between two events a drain leaves nothing to see
     until(lambda: crm.failures().keys() == {"other consumers"}, seconds=180, told=crm.doctor)
     told = crm.doctor()
     assert {check for check, (level, _) in told.items() if level == "warn"} >= {"slot", "worker", "sink"}
+
+
+def busy(crm: Installation, *, events: int) -> None:
+    """So many events at once: the drain has them in hand for a while (5 ms each, at least)."""
+    with crm.connection.transaction():
+        clinic = Clinic.found(crm.connection, debounce_ms=WINDOW_MS)
+        patients = clinic.register(crm.connection, [f"at once {n}" for n in range(events)])
+        clinic.write(crm.connection, [Message(patient) for patient in patients])
 
 
 def leave_one_behind(crm: Installation) -> None:
@@ -229,6 +237,7 @@ def to_rajada(crm: Installation, drain: StandIn, *, kill: bool) -> None:
         crm.ours.kill("worker", signal.SIGTERM)
 
     if kill:
+        busy(crm, events=40)
         until(
             lambda: crm.count("SELECT count(*) FROM event_log WHERE status = 'processing'") > 5, every=0.001
         )

@@ -18,10 +18,10 @@ from schemas.alert_texts import title
 from settings import Settings
 from streams.topics import ensure_topics
 from tests.command_line import RAJADA
+from tests.databases import drop_slot
 from tests.e2e.conftest import MakeProcesses
 from tests.e2e.processes import Processes
 from tests.e2e.waiting import until, value
-from tests.integration.cdc.conftest import drop_slot
 
 pytestmark = pytest.mark.long
 

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from ops.clinic import Clinic, Connection, Message, Patient, Written
 from ops.engine.scenario import Scenario
 from ops.engine.serving import EngineBeside
+from tests.databases import drop_slot
 from tests.e2e.conftest import MakeProcesses
 from tests.e2e.processes import Processes
 from tests.e2e.waiting import until, value
@@ -86,7 +87,7 @@ def test_tables_from_an_older_backup_are_brought_up_to_date_before_anybody_decid
 
     stop(running)
     slot = running.environment["RAJADA_SLOT"]
-    connection.execute("SELECT pg_drop_replication_slot(%s)", [slot])  # a restored server has none
+    drop_slot(connection, slot)  # a restored server has none
     for table in reversed(BACKED_UP):
         connection.execute(f"DELETE FROM {table}")  # type: ignore[arg-type]
     for table in BACKED_UP:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from ops.clinic import Clinic, Connection, Message, Patient
+from ops.clinic import Clinic, Connection, Message, Patient, Written
 from ops.engine.scenario import Scenario
 from ops.engine.serving import EngineBeside
 from tests.command_line import RAJADA, run_rajada
@@ -51,6 +51,12 @@ def rajada(running: Processes, *arguments: str, code: int = 0) -> str:
     done = run_rajada(*arguments, env={**running.environment, "COLUMNS": "200"})
     assert done.returncode == code, done.stderr + done.stdout
     return done.stdout + done.stderr
+
+
+def job_of(connection: Connection, written: Written) -> str:
+    """The job of a message; its row may come later than its request or its dead letter."""
+    until(lambda: value(connection, JOB_ID, written.event_id) is not None)
+    return str(value(connection, JOB_ID, written.event_id))
 
 
 def told(running: Processes, *arguments: str) -> Any:
@@ -134,7 +140,7 @@ def test_a_job_that_keeps_dying_is_parked_and_one_that_is_mended_is_answered(
     (bad,) = clinic.write(connection, [Message(ana)])
     (good,) = clinic.write(connection, [Message(bia)])
     until(lambda: told(running, "dlq", "ls", "--stage", "execute")["letters"] == 2)
-    job, other = str(value(connection, JOB_ID, bad.event_id)), str(value(connection, JOB_ID, good.event_id))
+    job, other = job_of(connection, bad), job_of(connection, good)
     engine.treat(Scenario(mode="ok"), who=other)
     assert told(running, "dlq", "requeue", "--id", other, "--yes")["requeued"] == 1
     until(lambda: value(connection, JOB_STATUS, good.event_id) == "done")
@@ -187,7 +193,7 @@ def test_orders_are_carried_out_and_told(
     engine.treat(Scenario(mode="hang"), who=ana.contact_id)
     (running_turn,) = clinic.write(connection, [Message(ana)])
     until(lambda: len(engine.requests(contact_id=ana.contact_id)) == 1)
-    job = str(value(connection, JOB_ID, running_turn.event_id))
+    job = job_of(connection, running_turn)
     said = rajada(running, "jobs", "cancel", job, "--yes", "--reason", "by hand", "--wait")
     assert "now failed" in said
     until(lambda: value(connection, JOB_STATUS, running_turn.event_id) == "failed")
@@ -197,7 +203,7 @@ def test_orders_are_carried_out_and_told(
     (delayed,) = clinic.write(connection, [Message(bia)])
     later = "SELECT run_after > now() + interval '1 minute' FROM job_queue WHERE source_event_id = %s"
     until(lambda: value(connection, later, delayed.event_id) is True)
-    job = str(value(connection, JOB_ID, delayed.event_id))
+    job = job_of(connection, delayed)
     assert "now held" in rajada(running, "jobs", "hold", job, "--wait")
     infinite = "SELECT run_after = 'infinity' FROM job_queue WHERE source_event_id = %s"
     until(lambda: value(connection, infinite, delayed.event_id) is True)
@@ -223,7 +229,7 @@ def test_rows_that_lost_their_outcomes_are_told_anew_and_what_nobody_knows_is_en
     ana, bia = clinic.register(connection, ["Ana", "Bia"])
     (written,) = clinic.write(connection, [Message(ana)])
     until(lambda: value(connection, JOB_STATUS, written.event_id) == "done")
-    job = str(value(connection, JOB_ID, written.event_id))
+    job = job_of(connection, written)
     # as if the sink had never read how it ended
     connection.execute(
         "UPDATE job_queue SET status = 'pending', attempts = 0, outcome_seq = 1, run_after = now()"

@@ -220,11 +220,9 @@ def test_a_stop_in_the_middle_of_a_run_gives_its_leases_back(
     assert value(connection, "SELECT run_until <= now() FROM connect.schedules") is True
 
 
-def test_a_reconciler_on_a_database_that_is_not_migrated_says_so(
-    made: MakeProcesses, empty_database: str
-) -> None:
+def test_a_reconciler_on_a_database_that_is_not_migrated_says_so(made: MakeProcesses, database: str) -> None:
     running = made(**EVERY_SECOND)
-    with psycopg.connect(empty_database, autocommit=True) as connection:
+    with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("DROP SCHEMA connect CASCADE")
         connection.execute("DELETE FROM rajada._yoyo_migration WHERE migration_id LIKE 'connect-%'")
     running.spawn(NAME)

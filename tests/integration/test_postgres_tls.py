@@ -19,6 +19,7 @@ from db.replication_stream import ReplicationStream
 from db.urls import url_of
 from ops.embedded.ports import HOST
 from tests.command_line import run_rajada
+from tests.databases import drop_slot
 from tests.locked import PASSWORD, LockedPostgres
 
 
@@ -54,7 +55,7 @@ async def test_pools_and_the_replication_stream_come_in_over_tls_and_verify_the_
         with ReplicationStream(relay, slot="tls", publication="rajada"):
             senders = "SELECT s.ssl FROM pg_stat_ssl s JOIN pg_stat_replication r USING (pid)"
             assert control.execute(senders.encode()).fetchall() == [(True,)]
-        control.execute("SELECT pg_drop_replication_slot('tls')")
+        drop_slot(control, "tls")
 
 
 def test_another_database_of_the_same_server_is_reached_with_the_same_certificates(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import psycopg
 import pytest
 
-from db.replication import Connection, SlotStatus, slot_status
+from db.replication import SlotStatus, slot_status
 from ops.cdc.condition import Seen
 from ops.cdc.connectors import Connectors, Registered
 from ops.cdc.files import connectors
 from ops.cdc.rest import Connect
 from ops.embedded.connect import EmbeddedConnect
 from settings import Settings
+from tests.databases import drop_slot
 from tests.integration.db.conftest import Topics, topics_of
 
 HEARTBEAT_S = 0.3
@@ -50,17 +50,9 @@ class Cdc:
             return slot_status(connection, self.dispatch)
 
     def drop_slot(self) -> None:
+        """As somebody does by mistake, or a server that was restored: nobody is told."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             drop_slot(connection, self.dispatch)
-
-
-def drop_slot(connection: Connection, name: str) -> None:
-    """As somebody does by mistake, or a server that was restored: the slot is gone, nobody is told."""
-    cut = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active AND slot_name = %s"
-    while slot_status(connection, name) is not None:
-        connection.execute(cut, [name])
-        with contextlib.suppress(psycopg.errors.ObjectInUse):
-            connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
 
 
 def settings_of(prefix: str, **more: object) -> Settings:
