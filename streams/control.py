@@ -57,6 +57,7 @@ def forget(jobs: ContactJobs, contact: tuple[str, str | None], command: Command,
         return False
     jobs.commands[command.id] = now_ms
     left = 0
+    jobs.bring_back()
     for head in jobs.heads.values():
         if head.state.ended:
             head.job, head.origin, head.last_error = b"", None, None
@@ -84,7 +85,7 @@ def carry_out(
     if command.id in jobs.commands or job_id is None or event is None:
         return False
     jobs.commands[command.id] = now_ms
-    head = jobs.heads.get(job_id)
+    head = jobs.head(job_id)
     state = head.state if head is not None else None
     facts = {
         "command": command.id,
@@ -143,7 +144,7 @@ def _ask(jobs: ContactJobs, contact: tuple[str, str | None], command: Command, n
     if command.id in jobs.commands or job_id is None:
         return False
     jobs.commands[command.id] = now_ms
-    head = jobs.heads.get(job_id)
+    head = jobs.head(job_id)
     facts = {"command": command.id, "action": command.action, "by": command.issued_by}
     refusal = _unreadable(command)
     if refusal is not None:

@@ -9,7 +9,8 @@ Records are JSON so that `kcat` shows them to a person. Fields are only ever add
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -24,8 +25,8 @@ KEPT_MS: Final = 24 * 3600 * 1000
 
 
 WHOLE_MS: Final = 10 * 60 * 1000
-"""After that, the head of an ended job keeps only what a late record, an order or a question needs. Its last
-start counts for rates and distances, which are seconds."""
+"""After that, the head of an ended job keeps only what a late record, an order or a question needs, and is
+put away (`Past`). Its last start counts for rates and distances, which are seconds."""
 
 
 class State(StrEnum):
@@ -157,11 +158,54 @@ def _by_order(one: tuple[str, Head]) -> int:
     return one[1].order
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Heads of jobs that ended a while ago, as the text that a record has of them.
+
+    A contact that writes all day has hundreds of them. Nearly none is ever asked for again, and decoded each
+    would weigh several times its text and be written anew with every transition.
+    """
+
+    text: bytes
+    """Items of a JSON object, without its braces; never empty."""
+    since_ms: int
+    """When the first of them ended."""
+
+    @classmethod
+    def of(cls, heads: Mapping[str, Head]) -> Past | None:
+        """These heads; None for none."""
+        if not heads:
+            return None
+        return cls(_encoder.encode(heads)[1:-1], min(head.ended_ms for head in heads.values()))
+
+    def heads(self) -> dict[str, Head]:
+        """Job id → head."""
+        return _heads_decoder.decode(b"{%b}" % self.text)
+
+    def and_then(self, later: Past) -> Past:
+        """These and others."""
+        return Past(b"%b,%b" % (self.text, later.text), min(self.since_ms, later.since_ms))
+
+    def may_have(self, job_id: str) -> bool:
+        """False: there is surely no such job among them."""
+        return _encoder.encode(job_id) + b":" in self.text
+
+    def among(self, record: bytes) -> bytes:
+        """A contact's record, with these among its heads."""
+        if record.startswith(_HEADS):
+            return b"%b%b,%b" % (_HEADS, self.text, record[len(_HEADS) :])
+        rest = record[1:]
+        return b"%b%b}%b%b" % (_HEADS, self.text, b"" if rest == b"}" else b",", rest)
+
+
+_HEADS: Final = b'{"heads":{'
+
+
 class ContactJobs(msgspec.Struct, omit_defaults=True, gc=False):
     """The record of one contact (or phone); under `PAUSES` the pauses of a partition instead."""
 
     heads: dict[str, Head] = {}
-    """Job id → head, in the order in which they came."""
+    """Job id → head, in the order in which they came; but for those that were put away."""
     commands: dict[str, int] = {}
     """Id of a command that was carried out → when, ms: the same one again does nothing."""
     next_order: int = 1
@@ -169,6 +213,36 @@ class ContactJobs(msgspec.Struct, omit_defaults=True, gc=False):
     """What is to be told of commands to jobs that there is no head of."""
     paused: dict[str, str] = {}
     """Organization, or `EVERYBODY` → reason (only under `PAUSES`)."""
+    past: Past | None = None
+    """What was put away; in the record it stands among the heads."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to be remembered."""
+        return not (self.heads or self.past or self.commands or self.unsent or self.paused)
+
+    def head(self, job_id: str) -> Head | None:
+        """A job's head. One that was put away is among the others from then on."""
+        head = self.heads.get(job_id)
+        if head is None and self.past is not None and self.past.may_have(job_id):
+            past = self.past.heads()
+            head = past.pop(job_id, None)
+            if head is not None:
+                self.heads[job_id] = head
+                self.past = Past.of(past)
+        return head
+
+    def put_away(self, job_ids: Iterable[str]) -> None:
+        """Keep the heads of these ended jobs as text only."""
+        late = Past.of({job_id: self.heads.pop(job_id) for job_id in job_ids})
+        if late is not None:
+            self.past = late if self.past is None else self.past.and_then(late)
+
+    def bring_back(self) -> None:
+        """Have all heads among `heads`."""
+        if self.past is not None:
+            self.heads = {**self.past.heads(), **self.heads}
+            self.past = None
 
     def waiting(self) -> Iterator[tuple[str, Head]]:
         """The jobs in the lane, oldest first."""
@@ -208,6 +282,7 @@ class Place(msgspec.Struct, gc=False):
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(ContactJobs)
+_heads_decoder = msgspec.json.Decoder(dict[str, Head])
 _place_decoder = msgspec.json.Decoder(Place)
 
 
@@ -221,7 +296,9 @@ def place_of(job: Job) -> Place:
 
 def encode_jobs(jobs: ContactJobs) -> bytes:
     """The changelog value of a contact's jobs."""
-    return _encoder.encode(jobs)
+    if jobs.past is None:
+        return _encoder.encode(jobs)
+    return jobs.past.among(_encoder.encode(msgspec.structs.replace(jobs, past=None)))
 
 
 def decode_jobs(value: bytes) -> ContactJobs:

@@ -207,8 +207,7 @@ class JobBook:
 
     def shrunk(self, key: bytes, partition: int, jobs: ContactJobs) -> None:
         """Something of a contact was forgotten: write what is left, or a tombstone."""
-        empty = not (jobs.heads or jobs.commands or jobs.unsent or jobs.paused)
-        self._table.put(key, None if empty else jobs, partition)
+        self._table.put(key, None if jobs.is_empty else jobs, partition)
 
     def items(self, partition: int) -> list[tuple[bytes, ContactJobs]]:
         """The records of an owned partition."""

@@ -178,15 +178,18 @@ def cover(jobs: ContactJobs, newer_id: str, newer: Head, job: Job, now_ms: int) 
 
 
 def shrink(jobs: ContactJobs, below_ms: int) -> int:
-    """Heads that ended before keep only what is asked of them still; how many got smaller.
+    """Put heads away that ended before, with only what is asked of them still; how many got smaller for it.
 
-    A contact that writes all day has hundreds of them, and each of its transitions writes them all.
+    A dead one keeps all: it may be taken up again.
     """
-    return sum(
-        head.shrink()
-        for head in jobs.heads.values()
-        if head.state in (State.DONE, State.FAILED) and not head.unsent and head.ended_ms < below_ms
-    )
+    over = {
+        job_id: head
+        for job_id, head in jobs.heads.items()
+        if head.state.ended and not head.unsent and head.ended_ms < below_ms
+    }
+    smaller = sum(head.shrink() for head in over.values() if head.state is not State.DEAD)
+    jobs.put_away(over)
+    return smaller
 
 
 def _close(head: Head, outcome: str, now_ms: int) -> None:

@@ -148,7 +148,7 @@ class JobIntake:
         self, record: Record, key: bytes, value: bytes, job: Job, contact: Filling, now_ms: int
     ) -> None:
         tally, jobs = self._executor.tally, contact.jobs
-        before = jobs.heads.get(job.id)
+        before = jobs.head(job.id)
         returns = before is not None and before.state is State.DELAYED
         headers = with_one_parent(record.headers)
         origin = Origin(record.topic, record.partition, record.offset, record.timestamp, headers)

@@ -49,7 +49,7 @@ def take(
 
     A head that the job never left answers for itself: a further record of it is dropped (spec/jobs.md).
     """
-    head = jobs.heads.get(job.id)
+    head = jobs.head(job.id)
     before = head.state if head is not None else None
     if not targets(Event.RECORD, before) or (head is not None and job.copy < head.copy):
         return None
@@ -282,6 +282,8 @@ def _hold_alert(head: Head, answer: Hold, rules: Rules) -> Alert | None:
 
 def forget(jobs: ContactJobs, below_ms: int) -> int:
     """Drop what is older: heads that ended, commands, and orders for jobs that never came. How many heads."""
+    if jobs.past is not None and jobs.past.since_ms < below_ms:
+        jobs.bring_back()
     gone = [
         job_id
         for job_id, head in jobs.heads.items()

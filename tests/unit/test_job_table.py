@@ -14,7 +14,7 @@ from schemas.codec import decode_outcome, encode_job
 from schemas.records import Command, Job
 from streams.control import carry_out
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
-from streams.heads import KEPT_MS, ContactJobs, Head, Origin, State, encode_jobs, place_of
+from streams.heads import KEPT_MS, ContactJobs, Head, Origin, State, decode_jobs, encode_jobs, place_of
 from streams.job_endings import Rules, leave_to, shrink
 from streams.job_records import tell
 from streams.job_table import TABLE, Event, targets
@@ -90,8 +90,9 @@ def before(variant: Variant, **fields: object) -> Variant:
 
     def apply(jobs: ContactJobs) -> None:
         for name, value in fields.items():
-            if JOB.id in jobs.heads:
-                setattr(jobs.heads[JOB.id], name, value)
+            head = jobs.head(JOB.id)
+            if head is not None:
+                setattr(head, name, value)
         variant(jobs)
 
     return apply
@@ -256,10 +257,11 @@ def test_a_head_that_was_shrunk_answers_as_it_did_whole(event: Event, state: Sta
         assert shrink(small, LATER_MS) == 1 and len(encode_jobs(small)) < len(encode_jobs(whole)) / 2
         variant(whole)
         variant(small)
-        told = [[*jobs.unsent, *jobs.heads[JOB.id].unsent] for jobs in (whole, small)]
+        heads = [jobs.head(JOB.id) or Head(state) for jobs in (whole, small)]
+        told = [[*jobs.unsent, *head.unsent] for jobs, head in zip((whole, small), heads, strict=True)]
         assert told[0] == told[1]
-        for jobs in (whole, small):
-            jobs.heads[JOB.id].unsent = []
+        for jobs, head in zip((whole, small), heads, strict=True):
+            head.unsent = []
             shrink(jobs, LATER_MS * 2)
         assert encode_jobs(whole) == encode_jobs(small)
 
@@ -276,6 +278,45 @@ def test_only_the_heads_of_jobs_that_are_done_or_failed_for_long_are_shrunk() ->
             jobs = jobs_in(state)
             tell(jobs.heads[JOB.id], JOB, START_MS, "done")
             assert shrink(jobs, LATER_MS) == 0, "what it has to say was not confirmed yet"
+
+
+@pytest.mark.parametrize("state", [one for one in State if one.ended], ids=str)
+@pytest.mark.parametrize("event", list(Event), ids=str)
+def test_a_head_that_was_put_away_answers_as_if_it_had_never_been(event: Event, state: State) -> None:
+    for variant in VARIANTS[event]:
+        here = jobs_in(state)
+        shrink(here, LATER_MS)
+        here.bring_back()
+        away = copy.deepcopy(here)
+        assert shrink(away, LATER_MS) == 0 and not away.heads and away.past is not None
+        assert encode_jobs(away) == encode_jobs(here), "the record is the same"
+        variant(here)
+        variant(away)
+        assert decode_jobs(encode_jobs(away)) == here
+
+
+def test_what_was_put_away_stands_among_the_heads_of_the_record_and_only_old_ones_are_forgotten() -> None:
+    jobs = jobs_in(State.DONE)
+    jobs.heads[JOB.id].ended_ms = START_MS
+    jobs.heads[NEWER.id] = head_in(State.DEAD, NEWER, 2)
+    jobs.heads[NEWER.id].ended_ms = START_MS + 1
+    shrink(jobs, START_MS + 1)
+    shrink(jobs, START_MS + 2)
+    assert not jobs.heads and not jobs.is_empty
+    alone = decode_jobs(encode_jobs(jobs))
+    assert list(alone.heads) == [JOB.id, NEWER.id] and alone.past is None
+    waiting = uuid(77)
+    jobs.heads[waiting] = head_in(State.WAITING)
+    assert list(decode_jobs(encode_jobs(jobs)).heads) == [JOB.id, NEWER.id, waiting]
+    del jobs.heads[waiting]
+
+    assert jobs.head(uuid(5)) is None and jobs.head("state") is None and not jobs.heads
+    assert forget(jobs, START_MS) == 0 and not jobs.heads, "none is that old: nothing is decoded"
+    assert forget(jobs, START_MS + 1) == 1 and list(jobs.heads) == [NEWER.id]
+    shrink(jobs, START_MS + 2)
+    assert forget(jobs, START_MS + 2) == 1
+    jobs.commands.clear()
+    assert jobs.is_empty
 
 
 def test_a_command_is_carried_out_once_by_its_id() -> None:
