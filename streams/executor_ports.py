@@ -15,6 +15,9 @@ class JobsTable(Protocol):
     def get(self, key: bytes, partition: int) -> ContactJobs | None:
         """The jobs of a contact, as they stand in memory."""
 
+    def peek(self, key: bytes, partition: int) -> ContactJobs | None:
+        """As `get`, to look at: what nobody has used yet comes as a copy. Who changes it has to put it."""
+
     def put(self, key: bytes, value: ContactJobs | None, partition: int) -> None:
         """Mark the contact's jobs as changed (None: forgotten); written by the next flush."""
 
@@ -27,6 +30,9 @@ class JobsTable(Protocol):
 
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, ContactJobs]]:
         """The records of one partition, to look at only: they may be copies."""
+
+    def partition_keys(self, partition: int) -> Iterator[bytes]:
+        """The keys of one partition."""
 
 
 class Fence(Protocol):

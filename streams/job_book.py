@@ -209,9 +209,16 @@ class JobBook:
         """Something of a contact was forgotten: write what is left, or a tombstone."""
         self._table.put(key, None if jobs.is_empty else jobs, partition)
 
-    def items(self, partition: int) -> list[tuple[bytes, ContactJobs]]:
-        """The records of an owned partition."""
-        return list(self._table.partition_items(partition))
+    def look(self, key: bytes, partition: int) -> ContactJobs:
+        """As `jobs`, for looks at all contacts, one after the other: what nobody uses isn't kept decoded.
+
+        What was changed in it is to be handed back, to `shrunk`.
+        """
+        return self._table.peek(key, partition) or ContactJobs()
+
+    def keys(self, partition: int) -> list[bytes]:
+        """The keys of an owned partition."""
+        return list(self._table.partition_keys(partition))
 
     @property
     def owned(self) -> set[int]:

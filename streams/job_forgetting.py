@@ -12,13 +12,15 @@ from typing import Final
 import structlog
 
 from streams.heads import KEPT_MS, WHOLE_MS
-from streams.job_book import SLICE, JobBook
+from streams.job_book import JobBook
 from streams.job_endings import shrink
 from streams.transitions import forget
 
 log = structlog.get_logger(__name__)
 
 EVERY_S: Final = 300.0
+SLICE: Final = 100
+"""Contacts looked at without letting others run: each may have a thousand heads to be looked at."""
 
 
 async def forget_ended(book: JobBook, wall_ms: Callable[[], int], every_s: float = EVERY_S) -> None:
@@ -27,12 +29,10 @@ async def forget_ended(book: JobBook, wall_ms: Callable[[], int], every_s: float
         await asyncio.sleep(every_s)
         gone = 0
         for partition in sorted(book.owned):
-            items = book.items(partition)
-            for start in range(0, len(items), SLICE):
+            keys = book.keys(partition)
+            for start in range(0, len(keys), SLICE):
                 if partition in book.owned:
-                    gone += forget_slice(
-                        book, partition, [k for k, _ in items[start : start + SLICE]], wall_ms()
-                    )
+                    gone += forget_slice(book, partition, keys[start : start + SLICE], wall_ms())
                 await asyncio.sleep(0)
         if gone:
             log.info("job_heads_forgotten", heads=gone)
@@ -42,7 +42,7 @@ def forget_slice(book: JobBook, partition: int, keys: list[bytes], now_ms: int) 
     """Forget what is over of these contacts, in one flush; returns how many heads."""
     gone, changed = 0, False
     for key in keys:
-        jobs = book.jobs(key, partition)
+        jobs = book.look(key, partition)
         commands = len(jobs.commands)
         heads = forget(jobs, now_ms - KEPT_MS)
         if shrink(jobs, now_ms - WHOLE_MS) or heads or len(jobs.commands) != commands:

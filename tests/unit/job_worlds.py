@@ -264,6 +264,9 @@ class Worker:
     def get(self, key: bytes, partition: int) -> ContactJobs | None:
         return self.memory.get(key)
 
+    def peek(self, key: bytes, partition: int) -> ContactJobs | None:
+        return self.memory.get(key)
+
     def put(self, key: bytes, value: ContactJobs | None, partition: int) -> None:
         self.dirty[key] = None
         if value is None:
@@ -285,6 +288,9 @@ class Worker:
 
     def partition_items(self, partition: int) -> Iterator[tuple[bytes, ContactJobs]]:
         return iter(self.memory.items())
+
+    def partition_keys(self, partition: int) -> Iterator[bytes]:
+        return iter(self.memory)
 
     # Outbox, Fence, SessionStatus
     def send(self, topic: str, items: Iterable[Item]) -> asyncio.Future[dict[int, int]]:

@@ -23,7 +23,7 @@ from schemas.topic_names import OUTCOMES
 from streams import control, transitions
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
 from streams.heads import ContactJobs, Origin, State, decode_jobs, encode_jobs
-from streams.job_endings import Rules
+from streams.job_endings import Rules, shrink
 from streams.merging import merge
 from tests.unit.job_worlds import ORGANIZATION, START_MS, job_of, key_of, uuid
 
@@ -69,12 +69,14 @@ class Model:
         orders: how many orders people give.
         answers: which answers the engine gives.
         attempts: how many a job has.
+        aged: heads of jobs that ended are put away before a record or an order comes.
     """
 
     jobs: int = 2
     orders: int = 1
     answers: tuple[str, ...] = ("done", "retry", "hold")
     attempts: int = 2
+    aged: bool = False
     merging: Callable[[ContactJobs, str, int], tuple[str, int]] = merge
     core: types.ModuleType = transitions
 
@@ -118,8 +120,15 @@ class Model:
             self.core.lose(jobs, KEY, job_id, RULES, START_MS)
         return self._after(world, jobs)
 
-    def _record(self, world: World, number: int, value: bytes, now: int) -> World:
+    def _met(self, world: World) -> ContactJobs:
+        """The contact's jobs as what comes from outside meets them."""
         jobs = world.jobs()
+        if self.aged:
+            shrink(jobs, START_MS * 2)
+        return jobs
+
+    def _record(self, world: World, number: int, value: bytes, now: int) -> World:
+        jobs = self._met(world)
         job = decode_job(value)
         if number < 0:
             job = msgspec.structs.replace(job, run_after_ms=0)  # its time has come
@@ -134,7 +143,7 @@ class Model:
         return self._after(_spent(world, job_id, 1), jobs)
 
     def _order(self, world: World, number: int, what: str, now: int) -> World:
-        jobs = world.jobs()
+        jobs = self._met(world)
         command = Command(
             id=uuid(500 + world.orders), at_ms=now, action=what, job_id=self.job(number).id,
             organization_id=ORGANIZATION,
@@ -156,6 +165,7 @@ class Model:
                 elif send.topic.startswith("dispatch.delay") and send.value is not None:
                     delayed.add(send.value)
             sends.clear()
+        jobs.bring_back()
         jobs.next_order = max([head.order for head in jobs.heads.values()], default=0) + 1
         return replace(world, changelog=encode_jobs(jobs), told=frozenset(told), delayed=frozenset(delayed))
 
@@ -247,6 +257,11 @@ def walk(model: Model, most: int = 1_000_000) -> int:
 @pytest.mark.thorough
 def test_two_turns_of_a_conversation_end_whatever_happens_first() -> None:
     assert walk(Model(jobs=2, orders=1, answers=("done", "retry", "hold")), most=1_500) == 1_500
+
+
+@pytest.mark.thorough
+def test_who_is_put_away_comes_back_to_whatever_asks() -> None:
+    assert walk(Model(jobs=2, orders=2, answers=("done",), aged=True), most=1_500) == 1_500
 
 
 @pytest.mark.slow
