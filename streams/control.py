@@ -12,7 +12,8 @@ from schemas.errors import Undecodable
 from schemas.kinds import GROUP_LINK
 from schemas.records import Command, Job
 from schemas.topic_names import CONTROL
-from streams.heads import EVERYBODY, KEPT_MS, ContactJobs, Head, Origin, State
+from streams.contact_jobs import EVERYBODY, ContactJobs
+from streams.heads import KEPT_MS, Head, Origin, State
 from streams.job_bounds import read_job
 from streams.job_endings import Rules, die, end, hold, let_go, move
 from streams.job_records import CONTROL_STAGE, tell, tell_command

@@ -6,7 +6,7 @@ from asyncio import Future
 from collections.abc import Awaitable, Collection, Iterator
 from typing import Protocol
 
-from streams.heads import ContactJobs
+from streams.contact_jobs import ContactJobs
 
 
 class JobsTable(Protocol):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from streams.contact_jobs import PAUSES, ContactJobs
 from streams.executor_ports import JobsTable
-from streams.heads import PAUSES, ContactJobs, Head, Send, State
+from streams.heads import Head, Send, State
 from streams.lanes import Lanes, eligible_at
 from streams.ports import Item
 from streams.turns import Turn
@@ -106,7 +107,7 @@ class JobBook:
 
     @property
     def paused(self) -> frozenset[str]:
-        """Organizations whose jobs don't start now (or `heads.EVERYBODY`)."""
+        """Organizations whose jobs don't start now (or `EVERYBODY`)."""
         return self._always_paused.union(*self._paused.values())
 
     # -- ownership

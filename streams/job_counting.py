@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from schemas.kinds import GROUP_LINK, INBOUND_TURN
-from streams.heads import EVERYBODY, Head, State
+from streams.contact_jobs import EVERYBODY
+from streams.heads import Head, State
 from telemetry.distribution import SLOW, Family
 
 KINDS: Final = (INBOUND_TURN, GROUP_LINK)

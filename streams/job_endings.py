@@ -16,7 +16,8 @@ from schemas import alert_texts
 from schemas.kinds import INBOUND_TURN
 from schemas.records import Alert, Job
 from settings import Language
-from streams.heads import ContactJobs, Head, State, place_of
+from streams.contact_jobs import ContactJobs
+from streams.heads import Head, State, place_of
 from streams.job_records import STAGE, bury, send_later, tell
 from streams.job_table import Event, targets
 

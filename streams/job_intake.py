@@ -17,10 +17,11 @@ from schemas.records import Job
 from schemas.topic_names import CONTROL, JOBS, OUTCOMES
 from streams.burial import bury
 from streams.calls import Calls
+from streams.contact_jobs import PAUSES
 from streams.control import carry_out, forget, pause
 from streams.due import read_due
 from streams.execute import Executor
-from streams.heads import KEPT_MS, PAUSES, Origin, State
+from streams.heads import KEPT_MS, Origin, State
 from streams.identifiers import canonical_row_id
 from streams.job_book import JobBook
 from streams.job_bounds import LONGEST_KEY, read_command, read_job

@@ -15,7 +15,8 @@ from typing import Final
 
 from schemas.dead import Header
 from schemas.records import Command
-from streams.heads import ContactJobs, Head, State, encode_jobs
+from streams.contact_jobs import ContactJobs, encode_jobs
+from streams.heads import Head, State
 
 MOST_WAITING: Final = 100
 """Waiting jobs of a contact, at every further so many of which those that can be one become one."""

@@ -16,6 +16,7 @@ from streams import topics
 from streams.agenda import Clocks
 from streams.calls import Calls
 from streams.contact import Window
+from streams.contact_jobs import EVERYBODY, ContactJobs, decode_jobs, encode_jobs
 from streams.execute import Executor
 from streams.executor_ports import SessionStatus
 from streams.group_link_intake import GroupLinkIntake
@@ -25,7 +26,6 @@ from streams.handlers.http import HttpClient
 from streams.handlers.inbound_turn import NO_ENGINE, InboundTurn
 from streams.handlers.outgoing import REFUSED, Outgoing
 from streams.handlers.whatsapp import WhatsApp
-from streams.heads import EVERYBODY, ContactJobs, decode_jobs, encode_jobs
 from streams.job_book import JobBook
 from streams.job_counting import told
 from streams.job_endings import Rules

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from streams.heads import EVERYBODY
+from streams.contact_jobs import EVERYBODY
 from streams.rates import Rates
 from streams.turns import Entry, Turn
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from schemas.kinds import INBOUND_TURN
-from streams.heads import ContactJobs, Head, State, place_of
+from streams.contact_jobs import ContactJobs
+from streams.heads import Head, State, place_of
 from streams.job_endings import leave_to
 from streams.job_records import take_events_in
 from streams.job_table import Event

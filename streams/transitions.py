@@ -13,8 +13,9 @@ from schemas import alert_texts
 from schemas.kinds import GROUP_LINK
 from schemas.records import Alert, Job
 from schemas.topic_names import CONTROL
+from streams.contact_jobs import ContactJobs
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
-from streams.heads import ContactJobs, Head, Origin, State
+from streams.heads import Head, Origin, State
 from streams.job_endings import Rules, cover, delay, die, end, hold, let_go, move
 from streams.job_records import send_later, tell
 from streams.job_table import Event, targets

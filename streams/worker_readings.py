@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
 
+from streams.contact_jobs import EVERYBODY
 from streams.counting import Counts, Tally
 from streams.decider import DatabaseDecider
 from streams.group_link_intake import GroupLinkCounts
-from streams.heads import EVERYBODY
 from streams.job_counting import JobTally
 from telemetry import catalogue
 from telemetry.distribution import Family

@@ -28,7 +28,8 @@ from schemas.records import EventOutcome, EventRef, Job, Outcome
 from schemas.topic_names import CONTACTS_CHANGELOG, DEAD, JOBS_CHANGELOG, OUTCOMES, SOURCE
 from settings import Settings
 from streams.contact import Contact, Window, WindowEvent, encode_contact
-from streams.heads import ContactJobs, Head, Origin, State, encode_jobs
+from streams.contact_jobs import ContactJobs, encode_jobs
+from streams.heads import Head, Origin, State
 from streams.topics import ensure_topics
 from streams.transport.token import HEADER, Token
 from web.app import build

@@ -11,7 +11,8 @@ from typing import Final
 import msgspec
 
 from streams.contact import Window, decode_contact
-from streams.heads import PAUSES, Head, State, decode_jobs
+from streams.contact_jobs import PAUSES, decode_jobs
+from streams.heads import Head, State
 from streams.identifiers import canonical_row_id
 from web.pages.told import Lane, OpenWindow
 

@@ -19,8 +19,9 @@ from schemas.records import Command
 from schemas.topic_names import CONTROL
 from settings import Settings
 from sinks.group_link_care import GroupLinkCare, next_night
+from streams.contact_jobs import ContactJobs
 from streams.control import carry_out
-from streams.heads import ContactJobs, State
+from streams.heads import State
 from streams.job_endings import Rules
 from streams.topics import ensure_topics
 

@@ -20,10 +20,11 @@ from schemas.records import Command, EventRef, Job, Outcome
 from schemas.topic_names import CONTROL, DEAD, DELAY, JOBS, OUTCOMES
 from streams.agenda import Clocks
 from streams.calls import Calls
+from streams.contact_jobs import ContactJobs, decode_jobs, encode_jobs
 from streams.due import read_due
 from streams.execute import Executor
 from streams.handlers.answers import Answer, Done
-from streams.heads import ContactJobs, Head, State, decode_jobs, encode_jobs
+from streams.heads import Head, State
 from streams.job_book import JobBook
 from streams.job_endings import Rules
 from streams.job_intake import JobIntake

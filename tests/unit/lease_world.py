@@ -24,8 +24,9 @@ import msgspec
 from schemas.codec import decode_job, decode_outcome, encode_job
 from schemas.topic_names import OUTCOMES
 from streams import transitions
+from streams.contact_jobs import ContactJobs, decode_jobs, encode_jobs
 from streams.handlers.answers import Done, Retry
-from streams.heads import ContactJobs, Origin, State, decode_jobs, encode_jobs
+from streams.heads import Origin, State
 from streams.job_endings import Rules
 from streams.transport import lease, token
 from tests.unit.job_worlds import START_MS, job_of, key_of

@@ -33,9 +33,9 @@ from schemas.codec import (
 from schemas.errors import Undecodable
 from schemas.records import Command, Outcome
 from streams.contact import Contact, decode_contact, encode_contact
+from streams.contact_jobs import ContactJobs, decode_jobs, encode_jobs
 from streams.events import Event, InvalidPayload, Unreadable, read_event
 from streams.group_links import GroupLinkEvent, read_group_link
-from streams.heads import ContactJobs, decode_jobs, encode_jobs
 from streams.trace_context import trace_headers
 from tests.unit.builders import row, row_bytes
 from tests.unit.job_worlds import START_MS, job_of, uuid

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from schemas.codec import decode_outcome, encode_job
 from schemas.records import Command
 from schemas.topic_names import OUTCOMES
+from streams.contact_jobs import ContactJobs
 from streams.control import carry_out
 from streams.handlers.answers import Answer, Done, Hold, Retry
-from streams.heads import ContactJobs, Origin, State
+from streams.heads import Origin, State
 from streams.job_endings import Rules
 from streams.transitions import answered, hand_back, lose, start, take
 from tests.unit.job_worlds import START_MS, job_of, key_of

@@ -13,8 +13,9 @@ from schemas.codec import decode_job, encode_command, encode_job
 from schemas.dead import Header
 from schemas.errors import BadAvro
 from schemas.records import Command, Job
+from streams.contact_jobs import PAUSES
 from streams.handlers.answers import Dead, Retry
-from streams.heads import PAUSES, State
+from streams.heads import State
 from streams.job_bounds import read_command
 from streams.job_rows import verify_old
 from tests.unit.job_stories import play, worker_in

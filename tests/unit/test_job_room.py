@@ -15,8 +15,9 @@ from schemas.codec import encode_job
 from schemas.dead import Header
 from schemas.records import Command, EventRef, Job
 from schemas.topic_names import JOBS
+from streams.contact_jobs import ContactJobs, encode_jobs
 from streams.handlers.answers import Answer, Done, Retry
-from streams.heads import ContactJobs, Head, Origin, State, encode_jobs
+from streams.heads import Head, Origin, State
 from streams.job_room import FULL, MOST_BYTES, MOST_JOB_BYTES, TOO_LARGE, Room
 from streams.merging import MOST_EVENTS, merge, merge_waiting
 from tests.unit.job_stories import command, play, worker_in

@@ -12,9 +12,10 @@ import pytest
 
 from schemas.codec import decode_outcome, encode_job
 from schemas.records import Command, Job
+from streams.contact_jobs import ContactJobs, decode_jobs, encode_jobs
 from streams.control import carry_out
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
-from streams.heads import KEPT_MS, ContactJobs, Head, Origin, State, decode_jobs, encode_jobs, place_of
+from streams.heads import KEPT_MS, Head, Origin, State, place_of
 from streams.job_endings import Rules, leave_to, shrink
 from streams.job_records import tell
 from streams.job_table import TABLE, Event, targets

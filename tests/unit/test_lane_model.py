@@ -21,8 +21,9 @@ from schemas.codec import decode_job, decode_outcome, encode_job
 from schemas.records import Command, Job
 from schemas.topic_names import OUTCOMES
 from streams import control, transitions
+from streams.contact_jobs import ContactJobs, decode_jobs, encode_jobs
 from streams.handlers.answers import Answer, Cancelled, Dead, Done, Hold, Retry
-from streams.heads import ContactJobs, Origin, State, decode_jobs, encode_jobs
+from streams.heads import Origin, State
 from streams.job_endings import Rules, shrink
 from streams.merging import merge
 from tests.unit.job_worlds import ORGANIZATION, START_MS, job_of, key_of, uuid

@@ -15,7 +15,7 @@ from collections import deque
 import pytest
 
 from streams import transitions
-from streams.heads import decode_jobs
+from streams.contact_jobs import decode_jobs
 from streams.transport import lease, token
 from tests.unit.lease_world import JOB, Broken, Protocol, World
 

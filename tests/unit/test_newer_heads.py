@@ -15,7 +15,7 @@ from schemas.codec import HEADER_BYTES
 from schemas.delayed import EVERY_MS, FOR_MS
 from schemas.errors import UnknownSchema
 from schemas.records import Job
-from streams import heads
+from streams.contact_jobs import PAUSES
 from streams.heads import State
 from streams.newer_jobs import bury_what_is_over
 from tests.unit.job_stories import command, play, worker_in
@@ -52,7 +52,7 @@ async def in_hand(world: World, job: Job, upgrade: pytest.MonkeyPatch, state: St
         if state is State.HELD:
             world.order(command("hold", 9, job), key_of())
         if state is State.WAITING:
-            world.order(command("pause", 9, None), heads.PAUSES)
+            world.order(command("pause", 9, None), PAUSES)
         world.give(job)
         await worker.turn(2)
         of_tomorrow(worker, job)
@@ -63,7 +63,7 @@ async def in_hand(world: World, job: Job, upgrade: pytest.MonkeyPatch, state: St
         world.deliver()
         world.running.clear()
         if state is State.WAITING:
-            world.order(command("resume", 8, None), heads.PAUSES)
+            world.order(command("resume", 8, None), PAUSES)
 
 
 @pytest.mark.parametrize("state", [State.WAITING, State.RUNNING, State.HELD])

@@ -14,8 +14,8 @@ import pytest
 
 from schemas.codec import decode_command, decode_event, decode_job, decode_outcome
 from streams.contact import decode_contact
+from streams.contact_jobs import decode_jobs
 from streams.events import Event, read_event
-from streams.heads import decode_jobs
 
 RELEASES = Path(__file__).parents[1] / "fixtures" / "releases"
 READERS: dict[str, Callable[[bytes], Any]] = {

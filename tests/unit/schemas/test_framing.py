@@ -36,8 +36,9 @@ from schemas.registry import Known, NotRegistered, RegistryAway, SchemaRegistry,
 from settings import Settings
 from sinks.letters import Dead, Later
 from sinks.reading import read
+from streams.contact_jobs import ContactJobs
 from streams.events import EVENT_TYPE, read_row
-from streams.heads import ContactJobs, Head, Origin, State
+from streams.heads import Head, Origin, State
 from tests.unit.builders import row, uid
 from tests.unit.job_worlds import job_of
 from tests.unit.schemas.test_codec import outcomes
