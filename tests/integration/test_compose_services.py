@@ -13,11 +13,11 @@ from typing import Any
 
 import psycopg
 import pytest
-import yaml
 
 from ops.clinic import Clinic, Message
 from ops.embedded.connect import EmbeddedConnect
 from ops.embedded.ports import ports_for
+from tests import yaml_texts
 from tests.e2e.waiting import until, value
 from tests.unit.deploy.shipped import ROOT, composed
 
@@ -153,7 +153,7 @@ def requests() -> dict[str, int]:
     """What the manifests ask for, MiB, by process."""
     units, found = {"Mi": 1, "Gi": 1024}, {}
     for file in (ROOT / "deploy/k8s").glob("*.yaml"):
-        for one in yaml.safe_load_all(file.read_text()):
+        for one in yaml_texts.read_all(file.read_text()):
             if one["kind"] in ("Deployment", "StatefulSet"):
                 (container,) = one["spec"]["template"]["spec"]["containers"]
                 memory = container["resources"]["requests"]["memory"]

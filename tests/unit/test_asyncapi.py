@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
 from jsonschema import Draft7Validator
 
@@ -19,6 +18,7 @@ from schemas.dead import Cause, dead_headers
 from schemas.history import CURRENT_FILES
 from settings import Settings, get_settings
 from streams.topics import TOPICS
+from tests import yaml_texts
 
 PAGE = Path(__file__).parents[2] / "docs/asyncapi.yaml"
 SCHEMA = Path(__file__).parents[1] / "vendored/asyncapi-3.0.0.json"
@@ -43,9 +43,9 @@ def test_the_page_is_what_the_code_says() -> None:
 
 
 def test_our_yaml_is_read_as_what_was_written() -> None:
-    assert yaml.safe_load(PAGE.read_text()) == json.loads(json.dumps(document(BARE)))
+    assert yaml_texts.read(PAGE.read_text()) == json.loads(json.dumps(document(BARE)))
     odd = {"a b": ["", None, True, -1, 0.5, [], {}, [{"x": "y: #z\n'"}], "no", "é"], "1": {"no": [[1], []]}}
-    assert yaml.safe_load(as_yaml(odd)) == odd
+    assert yaml_texts.read(as_yaml(odd)) == odd
 
 
 def test_the_document_is_one_that_asyncapi_allows(validator: Draft7Validator) -> None:
@@ -69,7 +69,7 @@ def test_the_schema_would_refuse_mistakes(
     for name in place[:-1]:
         inner = inner[name]
     inner[place[-1]] = value
-    assert list(validator.iter_errors(wrong))
+    assert not validator.is_valid(wrong)
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -118,7 +118,7 @@ def test_the_headers_of_a_death_are_told() -> None:
 
 def test_an_installation_is_told_with_its_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAJADA_TOPIC_PREFIX", "blue.")
-    told = yaml.safe_load(CliRunner().invoke(tree(), ["topics", "describe", "--asyncapi"]).output)
+    told = yaml_texts.read(CliRunner().invoke(tree(), ["topics", "describe", "--asyncapi"]).output)
     assert told["channels"]["dispatch.jobs"]["address"] == "blue.dispatch.jobs"
     group = told["operations"]["sink.receive.dispatch.outcomes"]["bindings"]["kafka"]["groupId"]
     assert group["enum"] == ["blue.rajada-sink"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from ops.docs_site import LeadsNowhere, linked, set_apart
+from tests import yaml_texts
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -15,7 +15,7 @@ PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 
 
 def conf() -> dict[str, object]:
-    found = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    found = yaml_texts.read((ROOT / "mkdocs.yml").read_text())
     assert isinstance(found, dict)
     return found
 

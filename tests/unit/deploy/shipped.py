@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from ops.cli import tree
 from settings import Settings
+from tests import yaml_texts
 
 ROOT = Path(__file__).parents[3]
 COMPOSE = ROOT / "docker-compose.kafka.yml"
@@ -34,7 +34,7 @@ def composed(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     def variable(found: re.Match[str]) -> str:
         return (environment or {}).get(found[1]) or found[2] or ""
 
-    content: dict[str, Any] = filled(yaml.safe_load(COMPOSE.read_text()))
+    content: dict[str, Any] = filled(yaml_texts.read(COMPOSE.read_text()))
     return content
 
 

@@ -17,6 +17,7 @@ from ops.embedded.jars import DEBEZIUM_VERSION, KAFKA_VERSION
 from ops.embedded.kafka_config import properties
 from ops.embedded.registry import VERSION as REGISTRY_VERSION
 from settings import Settings
+from tests import yaml_texts
 from tests.servers import POSTGRES_IMAGE
 from tests.unit.deploy.shipped import ROOT, cluster_variables, composed, ours, parse, setting_names
 
@@ -161,18 +162,18 @@ def test_kafka_connect_is_given_what_its_file_reads() -> None:
 
 
 def test_prometheus_looks_where_our_services_are_and_grafana_where_prometheus_is() -> None:
-    (scraped,) = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())["scrape_configs"]
+    (scraped,) = yaml_texts.read((ROOT / "deploy/prometheus/prometheus.yml").read_text())["scrape_configs"]
     (found,) = scraped["dns_sd_configs"]
     assert {"worker", "delays", "sink", "reconciler", "web"} == set(found["names"]) - {"relay"}
     assert {
         one["environment"].get("RAJADA_METRICS_PORT") for name, one in OURS.items() if name != "engine"
     } == {found["port"]}
     (sources,) = (ROOT / "deploy/grafana/provisioning/datasources").glob("*.yml")
-    (source,) = yaml.safe_load(sources.read_text())["datasources"]
+    (source,) = yaml_texts.read(sources.read_text())["datasources"]
     name, port = source["url"].removeprefix("http://").split(":")
     assert int(port) in listens(name, ALONE[name])
     (provider,) = (ROOT / "deploy/grafana/provisioning/dashboards").glob("*.yml")
-    path = yaml.safe_load(provider.read_text())["providers"][0]["options"]["path"]
+    path = yaml_texts.read(provider.read_text())["providers"][0]["options"]["path"]
     assert f"./deploy/grafana/dashboards:{path}:ro" in ALONE["grafana"]["volumes"]
 
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 
 from db.roles import ROLES
 from schemas.topic_names import APP_ID, JOBS, OUTCOMES, SOURCE
 from settings import Settings
 from sinks.outcomes import GROUP as SINK_GROUP
+from tests import yaml_texts
 from tests.unit.deploy.keda import SCALED_OBJECT
 from tests.unit.deploy.shipped import ROOT, parse, setting_names
 
 FOLDER = ROOT / "deploy/k8s"
-KUSTOMIZATION = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
+KUSTOMIZATION = yaml_texts.read((FOLDER / "kustomization.yaml").read_text())
 OBJECTS: list[dict[str, Any]] = [
-    one for file in KUSTOMIZATION["resources"] for one in yaml.safe_load_all((FOLDER / file).read_text())
+    one for file in KUSTOMIZATION["resources"] for one in yaml_texts.read_all((FOLDER / file).read_text())
 ]
 KUBERNETES = "1.34"
 """The version that the manifests are held against."""
@@ -75,7 +75,7 @@ def test_kustomize_builds_it_with_the_image_that_is_named() -> None:
     built = subprocess.run(
         ["kubectl", "kustomize", str(FOLDER)], capture_output=True, text=True, check=True, timeout=60
     )
-    whole = list(yaml.safe_load_all(built.stdout))
+    whole = list(yaml_texts.read_all(built.stdout))
     assert len(whole) == len(OBJECTS)
     assert {one["metadata"].get("namespace", "rajada") for one in whole} == {"rajada"}
     (image,) = KUSTOMIZATION["images"]

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ops.cli import tree
 from telemetry.catalogue import CATALOGUE, PROCESSES
 from telemetry.distribution import Read
 from telemetry.exhibit import Exhibit
 from telemetry.readings import Reading, Summary
+from tests import yaml_texts
 
 ROOT = Path(__file__).parents[3]
 PROMETHEUS = ROOT / "deploy/prometheus"
@@ -26,7 +26,7 @@ RUNBOOKS = ROOT / "docs/runbooks"
 GRAFANA = ROOT / "deploy/grafana"
 
 KNOWN = {metric.name: metric for metric in CATALOGUE}
-RULES: list[dict[str, Any]] = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]
+RULES: list[dict[str, Any]] = yaml_texts.read((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]
 DASHBOARD: dict[str, Any] = json.loads((GRAFANA / "dashboards/rajada.json").read_text())
 
 
@@ -94,14 +94,14 @@ def test_the_dashboard_has_each_panel_once_and_in_a_place_of_its_own() -> None:
 
 def test_grafana_finds_its_files() -> None:
     for file in (GRAFANA / "provisioning").rglob("*.yml"):
-        assert yaml.safe_load(file.read_text())["apiVersion"] == 1
+        assert yaml_texts.read(file.read_text())["apiVersion"] == 1
 
 
 def test_prometheus_scrapes_every_process() -> None:
-    compose = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+    compose = yaml_texts.read((PROMETHEUS / "prometheus.yml").read_text())
     (job,) = compose["scrape_configs"]
     assert job["job_name"] == "rajada" and set(job["dns_sd_configs"][0]["names"]) == set(PROCESSES)
-    local = yaml.safe_load((PROMETHEUS / "local.yml").read_text())
+    local = yaml_texts.read((PROMETHEUS / "local.yml").read_text())
     (job,) = local["scrape_configs"]
     assert job["static_configs"][0]["targets"] == [f"127.0.0.1:{9400 + n}" for n in range(len(PROCESSES))]
     assert all(one["rule_files"] == ["alerts.yml"] for one in (compose, local))
