@@ -234,7 +234,7 @@ def encode_outcome(outcome: Outcome, job: bytes | None = None) -> bytes:
     """An outcome as bytes for `dispatch.outcomes`; `job` is what `encode_job` gave for its job, if known."""
     datum = structs.asdict(outcome)
     if outcome.alert is not None:
-        datum["alert"] = ("rajada.Alert", structs.asdict(outcome.alert))
+        datum["alert"] = structs.asdict(outcome.alert)
     inner = NO_JOB
     if outcome.job is not None:
         whole = encode_job(outcome.job) if job is None else job

