@@ -23,6 +23,7 @@ from schemas.codec import settle
 from settings import Settings
 from streams import coexistence, topics
 from streams.agenda import Clocks
+from streams.allocator import give_large_blocks_back
 from streams.asking import question_of
 from streams.collect import Collector
 from streams.contact import Contact, Window, decode_contact, encode_contact
@@ -80,6 +81,7 @@ def build_app(settings: Settings) -> faust.App:
     configure_logging(settings)
     settle()
     gc.set_threshold(*GC_THRESHOLDS)
+    give_large_blocks_back()
     bootstrap, database_url = settings.bootstrap(), settings.database()
     name = name_of(settings)
     tracing.begin(settings, name)
