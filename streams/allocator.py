@@ -11,7 +11,7 @@ LARGE_BYTES: Final = 128 * 1024
 
 
 def give_large_blocks_back() -> bool:
-    """Let blocks of 128 KiB and more be mappings of their own, which the system gets back when they are freed.
+    """Let blocks of 128 KiB and more be mappings of their own: the system gets them back when they are freed.
 
     glibc begins so, and raises its bound up to 32 MiB when such a block is freed. From then on what a fetch
     brings lies between values that stay for minutes, these fill the hole that it leaves, and the next one
