@@ -81,10 +81,12 @@ class Delivery(Seeking):
                 delivered = True
                 if batch is not None and (batch.records or self._carries_offsets(tp)):
                     room -= batch.size
-                    batch.message = self._batch_message(tp, batch)
+                    message = self._batch_message(tp, batch)
+                    if self.app.topics.acks_enabled_for(tp.topic):
+                        batch.message = message
                     self._read_offset[tp] = None  # else _drain_messages drops messages and fills gaps
                     self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
-                    yield tp, batch.message
+                    yield tp, message
         if self._runs:
             self._room.clear()
             await self.wait(self._room, timeout=HELD)

@@ -63,7 +63,8 @@ class Batch(Generic[P, R]):
         self.size = 0
         """Bytes that it holds; the ledger only carries it."""
         self.message: object = None
-        """What the consumer handed to the streams for this batch; the ledger only carries it."""
+        """What the consumer handed to the streams for this batch, while it is in flight. It knows its batch:
+        a circle, which would keep all records until Python looks for circles, perhaps for an hour."""
 
     def __repr__(self) -> str:
         state = "finished" if self.finished else "pending"
@@ -83,6 +84,12 @@ class _Partition(Generic[P, R]):
         self.next: int | None = None  # where the next range has to start; None: closed
         self.base: int | None = None  # everything below is finished; None: unknown
         self.committed = 0  # what the group coordinator is known to have; means nothing while base is None
+        self.let_go()
+
+    def let_go(self) -> None:
+        """What is in flight counts no more."""
+        for batch in self.in_flight:
+            batch.message = None
         self.in_flight.clear()
 
     def fold(self) -> None:
@@ -101,12 +108,16 @@ class Ledger(Generic[P, R]):
 
     def assign(self, partitions: Iterable[P]) -> None:
         """A new assignment replaces the old one; every partition starts closed."""
+        for state in self._partitions.values():
+            state.let_go()
         self._partitions = {partition: _Partition(next(self._epochs)) for partition in partitions}
 
     def revoke(self, partitions: Iterable[P]) -> None:
         """These partitions aren't ours any more; batches still at work on them will count for nothing."""
         for partition in partitions:
-            self._partitions.pop(partition, None)
+            state = self._partitions.pop(partition, None)
+            if state is not None:
+                state.let_go()
 
     def suspend(self) -> None:
         """Deliver nothing more until the next seek; what is in flight may still finish and be committed.
@@ -180,6 +191,7 @@ class Ledger(Generic[P, R]):
         if state is None or state.epoch != batch.epoch:
             return False
         batch.finished = True
+        batch.message = None
         state.fold()
         return True
 

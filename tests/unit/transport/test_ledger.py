@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import count
 
 import pytest
@@ -330,3 +332,40 @@ def test_new_assignments_never_reuse_an_epoch():
         seen.add(ledger.epoch("p"))
         if len(seen) == 5:
             break
+
+
+class Message:
+    """As the consumer hands it to the streams: it knows its batch, which knows it while it is in flight."""
+
+    def __init__(self, batch):
+        self.batch = batch
+        batch.message = self
+
+
+ENDS = {
+    "finished": lambda ledger, batch: ledger.finish(batch),
+    "revoked": lambda ledger, batch: ledger.revoke(["p"]),
+    "sought anew": lambda ledger, batch: ledger.rewind(["p"]),
+    "assigned anew": lambda ledger, batch: ledger.assign(["p"]),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_batch_that_is_over_keeps_no_records_until_circles_are_looked_for(how: str) -> None:
+    ledger: Ledger[str, str] = Ledger()
+    ledger.assign(["p"])
+    epoch = ledger.rewind(["p"])["p"]
+    ledger.settle(epoch, "p", 0)
+    first = ledger.accept(epoch, "p", 0, 1, ["held up"])
+    batch = ledger.accept(epoch, "p", 1, 3, ["a", "b"])
+    assert first is not None and batch is not None
+    Message(first)
+    left = weakref.ref(Message(batch))
+    gc.disable()
+    try:
+        assert left() is not None, "in flight its flag is looked at"
+        ENDS[how](ledger, batch)
+        del batch
+        assert left() is None
+    finally:
+        gc.enable()

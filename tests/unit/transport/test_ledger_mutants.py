@@ -57,7 +57,7 @@ MUTANTS = {
         "{p: self._partitions.get(p) or _Partition(next(self._epochs)) for p in partitions}",
     ),
     "an empty range is never finished": ("self.finished = not records", "self.finished = False"),
-    "a revoked partition stays": ("self._partitions.pop(partition, None)", "pass"),
+    "a revoked partition stays": ("self._partitions.pop(partition, None)", "self._partitions.get(partition)"),
     "empty ranges overtake": (
         "self.base = self.in_flight.popleft().end",
         "self.base = self.in_flight.pop().end",
