@@ -23,6 +23,8 @@ log = structlog.get_logger(__name__)
 
 WITHIN_S: Final = 5.0
 """How long a client may be silent before it is sent away."""
+STOPS_WITHIN_S: Final = 0.1
+"""How long the thread may go on listening when the port is closed."""
 
 
 class Port:
@@ -76,7 +78,7 @@ def serve(
             what_to_do="give each process a RAJADA_METRICS_PORT of its own; it works on without",
         )
         return None
-    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(STOPS_WITHIN_S,), name="metrics", daemon=True).start()
     port = Port(exhibit, vitals, server)
     log.info("metrics_served", url=port.url)
     return port

@@ -110,17 +110,20 @@ def test_no_reason_outlives_its_test() -> None:
     assert not both, f"these have tests now, take them out of NOT_TESTED: {both}"
 
 
+@pytest.mark.thorough
 def test_only_known_behaviours_are_named() -> None:
     tests, _ = named()
     unknown = sorted((tests.keys() | NOT_TESTED.keys() | DIFFERENT.keys()) - known())
     assert not unknown, f"tests/cases/behaviours.json doesn't know {unknown}"
 
 
+@pytest.mark.thorough
 def test_ids_stand_in_the_heads_of_tests() -> None:
     _, astray = named()
     assert not astray, f"move these to a test's name, docstring, parameters or pytest ids: {astray}"
 
 
+@pytest.mark.thorough
 def test_what_differs_is_proven() -> None:
     tests, _ = named()
     assert not DIFFERENT.keys() - tests.keys()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from streams import claims
 from streams.claims import Claims
 from streams.decide import Decision, Emptied
@@ -32,10 +34,11 @@ def test_an_id_is_one_contacts_of_an_organization_until_the_sink_has_told_postgr
     assert not found.of_others(BIA, ["e1"])
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "MOST", 500)
     found = Claims()
-    found.note(ANA, 0, [str(number) for number in range(claims.MOST + 5)])
-    assert len(found) == claims.MOST
+    found.note(ANA, 0, [str(number) for number in range(505)])
+    assert len(found) == 500
     assert not found.of_others(BIA, ["4"]) and found.of_others(BIA, ["5"])
 
 

@@ -18,6 +18,8 @@ from tests.unit.worlds import Worker, World, enqueue
 
 BUSY_MS = 200
 WINDOW_MS = 1_000
+WINDOWS = 200
+"""One after the other, 40 s of work in all: more than any bound on being late."""
 
 
 def test_br_22_work_that_takes_its_time_makes_no_timer_drift() -> None:
@@ -34,7 +36,7 @@ def test_br_22_work_that_takes_its_time_makes_no_timer_drift() -> None:
 
     async def scenario() -> None:
         worker = Worker(world)
-        for number in range(1_000):
+        for number in range(WINDOWS):
             write(world, f"e{number}", contact=f"c{number}")
             await worker.collect(1)
             end = world.now_ms + WINDOW_MS
@@ -44,9 +46,9 @@ def test_br_22_work_that_takes_its_time_makes_no_timer_drift() -> None:
         await settle(world, worker)
 
     asyncio.run(scenario())
-    assert len(world.jobs()) == 1_000
+    assert len(world.jobs()) == WINDOWS
     assert min(late) >= 0
-    assert max(late[-100:]) <= max(late[:100]) + 50, "lateness does not grow"
+    assert max(late[-50:]) <= max(late[:50]) + 50, "lateness does not grow"
 
 
 def test_br_28_each_inbox_has_its_own_window_and_order_is_the_logs() -> None:

@@ -281,7 +281,7 @@ def test_a_login_goes_along_and_one_that_is_refused_is_told(tmp_path: Path) -> N
             pass
 
     with HTTPServer(("127.0.0.1", 0), Guarded) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         for password, told in (("secret", None), ("wrong", "SCHEMA_REGISTRY_USERNAME")):
             registry = registry_of(
