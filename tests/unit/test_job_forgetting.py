@@ -72,3 +72,21 @@ def test_a_slice_in_which_nothing_is_over_writes_nothing_and_after_a_day_a_conta
         assert worker.book.keys(0) == []
 
     play(story())
+
+
+def test_a_job_that_is_over_weighs_little_for_the_day_that_it_is_remembered() -> None:
+    """Millions of jobs end in a day: what is kept of each is what a worker's memory grows by."""
+
+    async def story() -> None:
+        world = World()
+        worker = await worker_in(world)
+        for number in range(1, 101):
+            world.give(job_of(number))
+            await worker.turn()
+        world.now_ms += WHOLE_MS + 1
+        forget_slice(worker.book, 0, worker.book.keys(0), world.now_ms)
+        past = worker.memory[key_of()].past
+        assert past is not None
+        assert len(past.text) <= 100 * 130
+
+    play(story())
