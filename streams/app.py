@@ -29,6 +29,7 @@ from streams.collect import Collector
 from streams.contact import Contact, Window, decode_contact, encode_contact
 from streams.decider import DatabaseDecider, Reads
 from streams.facts import FactReader
+from streams.first_look import database_ahead_ms
 from streams.first_looks import FirstLooks, WithoutOutcomes
 from streams.flush import Flusher
 from streams.forget import forget_idle
@@ -144,6 +145,9 @@ class Worker:
         self._source = SourceTopic(bootstrap, source_name, outcomes)
         self._written = SinkProgress(self._pool, outcomes)
         steady = SteadyClock()
+        ahead_ms = database_ahead_ms(settings.database(), steady.now_ms)
+        if ahead_ms is not None:
+            steady.compare(ahead_ms)
         self._clocks = Clocks(time.monotonic, steady.now_ms)
         outbox: Outbox = AppOutbox(app, settings)
         reader: Reads = FactReader(self._pool)
@@ -182,7 +186,7 @@ class Worker:
             language=settings.language,
         )
         self._sweep = SweepRounds(settings.database(), bootstrap, settings)
-        looks = conditions(self._decider.skew, self._sweep, settings.language)
+        looks = conditions(self._decider.skew, steady, self._sweep, settings.language)
         self._health = Health(looks, outbox, self._clocks.wall_ms, new_holder())
         self._jobs: JobRunner | NoJobs = (
             NoJobs()

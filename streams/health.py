@@ -21,6 +21,7 @@ from settings import Language
 from streams.identifiers import NIL
 from streams.ports import Item, Outbox
 from streams.skew import ALARM_MS, ClockSkew
+from streams.steady_clock import SteadyClock
 from streams.sweep_rounds import SweepRounds
 
 EVERY_S: Final = 60.0
@@ -30,16 +31,19 @@ Look = Callable[[], Alert | None]
 """What is wrong now; None: all is well."""
 
 
-def conditions(skew: ClockSkew, sweep: SweepRounds, language: Language) -> dict[str, Look]:
-    """What a worker looks at."""
+def conditions(
+    skew: ClockSkew, clock: SteadyClock, sweep: SweepRounds, language: Language
+) -> dict[str, Look]:
+    """What a worker looks at. Its machine's clock is wrong, too, while ours does not follow it."""
 
-    def clock() -> Alert | None:
-        return alert_texts.clock_skew(round(skew.ms), language) if abs(skew.ms) > ALARM_MS else None
+    def clocks() -> Alert | None:
+        ahead_ms = skew.ms + clock.apart_ms
+        return alert_texts.clock_skew(round(ahead_ms), language) if abs(ahead_ms) > ALARM_MS else None
 
     def sweeping() -> Alert | None:
         return alert_texts.sweep_held(sweep.held_by, language) if sweep.held_by is not None else None
 
-    return {"clock_skew": clock, "sweep_held": sweeping}
+    return {"clock_skew": clocks, "sweep_held": sweeping}
 
 
 class Health:

@@ -20,7 +20,7 @@ def in_c() -> Partitioner | None:
     In plain Python a key takes 17 µs, which is a third of what an event of a new contact costs at all.
     """
     try:
-        # PyDLL keeps the interpreter's lock: giving it up and waiting for it again takes longer than the hash.
+        # PyDLL keeps the interpreter's lock: to wait for it again takes longer than the hash.
         call = ctypes.PyDLL(cimpl.__file__).rd_kafka_msg_partitioner_murmur2
     except (OSError, AttributeError):
         return None

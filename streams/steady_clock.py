@@ -3,7 +3,8 @@
 Windows, retries and their records compare times of several machines. A wall clock that somebody sets by an
 hour would cut every open window short, or send a retry an hour late or at once. So ours goes on as the
 monotonic clock does, follows the wall clock's small corrections, and takes a step over only when the
-database's clock says that the step was right.
+database's clock says that the step was right. With which time it begins, the database says, too: events carry
+its time, and a machine that was started with a wrong one has nothing else to be told by.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class SteadyClock:
     ) -> None:
         self._wall_ns, self._monotonic_ns, self._step_ns = wall_ns, monotonic_ns, step_ms * 1_000_000
         self._offset_ns = self._seen_ns = wall_ns() - monotonic_ns()
+        self._compared = False
 
     def now_ms(self) -> int:
         """Unix ms."""
@@ -51,9 +53,27 @@ class SteadyClock:
             self._offset_ns += moved_ns
         return (monotonic_ns + self._offset_ns) // 1_000_000
 
+    @property
+    def apart_ms(self) -> float:
+        """How far ours is ahead of the wall clock, ms: what of that was not followed."""
+        return (self._offset_ns - self._seen_ns) / 1e6
+
     def compare(self, skew_ms: float) -> None:
-        """The database's clock is so far ahead of `now_ms`: take steps over if it agrees with them more."""
-        stepped_ms = (self._seen_ns - self._offset_ns) / 1e6
+        """The database's clock is so far ahead of `now_ms`.
+
+        The first time, one that is ahead or behind by a step is begun with. Later steps are taken over if it
+        agrees with them more.
+        """
+        first, self._compared = not self._compared, True
+        stepped_ms = -self.apart_ms
         if stepped_ms and abs(skew_ms - stepped_ms) < abs(skew_ms):
             self._offset_ns = self._seen_ns
             log.warning("clock_step_taken_over", by_ms=round(stepped_ms))
+        elif first and abs(skew_ms) * 1e6 > self._step_ns:
+            self._offset_ns += round(skew_ms * 1e6)
+            log.error(
+                "clock_wrong_at_the_start",
+                behind_ms=round(skew_ms),
+                what="the database's time is used",
+                what_to_do="run NTP on this machine and on the database's",
+            )

@@ -12,6 +12,7 @@ from settings import Settings
 from streams.health import Health, conditions
 from streams.ports import Item
 from streams.skew import ClockSkew
+from streams.steady_clock import SteadyClock
 from streams.sweep_rounds import SweepRounds
 
 
@@ -46,10 +47,21 @@ def test_words_of_one_teller_keep_their_order() -> None:
 
 def test_a_worker_looks_at_its_clock_and_at_the_sweep() -> None:
     skew, sweep = ClockSkew(), SweepRounds("postgresql://nowhere", "nowhere:1", Settings())
-    looks = conditions(skew, sweep, "en")
+    looks = conditions(skew, SteadyClock(), sweep, "en")
     assert [look() for look in looks.values()] == [None, None]
     skew.observe(10_000, 1_000, 2_000)
     sweep.held_by = "the worker is 70 s behind"
     alerts = {name: look() for name, look in looks.items()}
     assert alerts["clock_skew"] == alert_texts.clock_skew(8_000, "en")
     assert alerts["sweep_held"] == alert_texts.sweep_held("the worker is 70 s behind", "en")
+
+
+def test_a_machine_whose_clock_is_not_followed_is_told_of_as_long_as_that_is_so() -> None:
+    wall = [7_000_000_000_000]
+    clock = SteadyClock(lambda: wall[0] * 1_000_000, lambda: 1_000_000)
+    looks = conditions(ClockSkew(), clock, SweepRounds("postgresql://nowhere", "nowhere:1", Settings()), "en")
+    clock.compare(-3_600_000.0)
+    assert looks["clock_skew"]() == alert_texts.clock_skew(-3_600_000, "en")
+    wall[0] -= 3_600_000
+    clock.now_ms()
+    assert looks["clock_skew"]() is None

@@ -16,8 +16,8 @@ HOUR_MS = 3_600_000
 class Machine:
     """A machine's two clocks, in ms."""
 
-    def __init__(self) -> None:
-        self.wall, self.monotonic = T, 5_000
+    def __init__(self, wrong: int = 0) -> None:
+        self.wall, self.monotonic = T + wrong, 5_000
         self.clock = SteadyClock(lambda: self.wall * 1_000_000, lambda: self.monotonic * 1_000_000)
 
     def passes(self, ms: int, drift: int = 0) -> None:
@@ -77,10 +77,40 @@ def test_a_step_that_the_database_does_not_know_of_is_not() -> None:
         assert machine.clock.now_ms() == T
 
 
-def test_a_database_that_is_wrong_by_itself_changes_nothing() -> None:
+def test_who_starts_with_a_wrong_clock_begins_with_the_databases() -> None:
+    for wrong in (HOUR_MS, -HOUR_MS):
+        machine = Machine(wrong)
+        with capture_logs() as lines:
+            machine.clock.compare(float(-wrong + 3))
+        assert machine.clock.now_ms() == T + 3
+        assert [(line["event"], line["behind_ms"]) for line in lines] == [
+            ("clock_wrong_at_the_start", -wrong + 3)
+        ]
+        machine.passes(500)
+        machine.wall -= wrong  # it is set right: that is a step which we were ahead of
+        assert machine.clock.now_ms() == T + 503
+
+
+def test_a_clock_that_differs_by_no_step_at_the_start_is_our_own() -> None:
+    for skew_ms in (0.0, 999.0, -999.0):
+        machine = Machine()
+        machine.clock.compare(skew_ms)
+        assert machine.clock.now_ms() == machine.wall == T
+
+
+def test_a_database_that_is_set_by_itself_changes_nothing() -> None:
     machine = Machine()
+    machine.clock.compare(12.0)
     machine.clock.compare(float(HOUR_MS))
     assert machine.clock.now_ms() == machine.wall == T
+
+
+def test_who_began_with_a_databases_wrong_time_comes_back_when_that_is_set_right() -> None:
+    machine = Machine()
+    machine.clock.compare(float(HOUR_MS))
+    assert machine.clock.now_ms() == T + HOUR_MS, "so are the times of the events"
+    machine.clock.compare(float(-HOUR_MS))
+    assert machine.clock.now_ms() == machine.wall
 
 
 def test_a_window_is_neither_cut_short_nor_made_longer_by_a_clock_that_is_set() -> None:
