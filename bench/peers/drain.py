@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from streams.identifiers import job_id
 
 BATCH = 1_000
 IDLE_S = 0.1
+BEGINNING = datetime.min.replace(tzinfo=UTC)
 CONCURRENCY = 10
 """Tasks at a time: they wait for Postgres most of the time."""
 
@@ -37,9 +38,8 @@ CREATE TABLE taken (event_id uuid PRIMARY KEY, job_id uuid NOT NULL REFERENCES j
 """
 _NEW = """
 SELECT e.id::text, e.payload->>'conversation_id', e.created_at FROM event_log e
-WHERE e.event_type = %s AND e.status = 'pending' AND e.organization_id = %s
+WHERE e.event_type = %s AND e.status = 'pending' AND e.organization_id = %s AND e.created_at >= %s
   AND NOT EXISTS (SELECT FROM drained d WHERE d.event_id = e.id)
-  AND NOT EXISTS (SELECT FROM taken t WHERE t.event_id = e.id)
 ORDER BY e.created_at LIMIT %s
 """
 _DRAINED = "INSERT INTO drained SELECT unnest(%s::uuid[]) ON CONFLICT DO NOTHING"
@@ -48,7 +48,7 @@ _OPEN = """
 SELECT e.id::text, e.entity_id::text, e.payload->>'contact_id', e.payload->>'channel_session_id', e.created_at
 FROM messages m
 JOIN event_log e ON e.organization_id = m.organization_id AND e.entity_kind = 'message' AND e.entity_id = m.id
-WHERE m.conversation_id = %s AND e.event_type = %s
+WHERE m.organization_id = %s AND m.conversation_id = %s AND e.event_type = %s
   AND NOT EXISTS (SELECT FROM taken t WHERE t.event_id = e.id)
 ORDER BY e.created_at, e.ctid
 """
@@ -97,17 +97,24 @@ class Told:
 
 
 async def drain(told: Told, defer: Callable[[Sequence[Passed]], Awaitable[None]]) -> None:
-    """Pass on what the log has, a batch at a time, for ever; an event is marked once the queue has it."""
+    """Pass on what the log has, a batch at a time, for ever; an event is marked once the queue has it.
+
+    Each batch begins at the time that the one before reached, so that what was passed on is not walked
+    through again; the marks tell apart what has that very time. One writer commits the workload in the order
+    of its times: with several, the drain would have to stay as far behind as their transactions are long.
+    """
+    reached = BEGINNING
     async with await told.connect() as connection:
         while True:
             rows = await (
-                await connection.execute(_NEW, [EVENT_TYPE, told.organization_id, BATCH])
+                await connection.execute(_NEW, [EVENT_TYPE, told.organization_id, reached, BATCH])
             ).fetchall()
             if not rows:
                 await asyncio.sleep(IDLE_S)
                 continue
             await defer(opened(rows, told.window))
             await connection.execute(_DRAINED, [[row[0] for row in rows]])
+            reached = rows[-1][2]
 
 
 def opened(rows: Sequence[TupleRow], window: timedelta) -> list[Passed]:
@@ -125,7 +132,8 @@ async def make_job(told: Told, connection: Any, conversation_id: str) -> None:
     """
     async with connection.transaction():
         await connection.execute(_ALONE, [conversation_id])
-        found = await (await connection.execute(_OPEN, [conversation_id, EVENT_TYPE])).fetchall()
+        asked = [told.organization_id, conversation_id, EVENT_TYPE]
+        found = await (await connection.execute(_OPEN, asked)).fetchall()
         if not found:
             return
         members = [row for row in found if row[4] <= found[0][4] + told.window]
