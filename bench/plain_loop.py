@@ -1,10 +1,10 @@
 """The measure of the worker: a plain confluent-kafka loop that does the same work, without its guarantees.
 
 Same decoding, windows, contact records, decisions (the same reader, in batches of the same size, one batch
-under way while more is consumed), same job and outcome bytes. What it leaves out is the protocol: no frozen
-record before the send, no waiting until records are durable, no fence, no lease, no recovery, no live
-timers (it closes windows by event time and at the end of the log). It is right only on a backlog and
-without crashes, and so a bound of what any worker in Python can reach.
+under way while more is consumed), same job and outcome bytes, same treatment of its memory. What it leaves
+out is the protocol: no frozen record before the send, no waiting until records are durable, no fence, no
+lease, no recovery, no live timers (it closes windows by event time and at the end of the log). It is right
+only on a backlog and without crashes, and so a bound of what any worker in Python can reach.
 
 `python -m bench.plain_loop`, with the settings of a worker; runs until SIGTERM.
 """
@@ -26,6 +26,7 @@ from schemas.codec import encode_job, encode_outcome
 from settings import Settings, get_settings
 from streams import topics
 from streams.agenda import MAX_DUE
+from streams.allocator import suit_many_contacts
 from streams.asking import question_of
 from streams.closing import sent_of
 from streams.contact import Contact, Window, WindowName, encode_contact
@@ -233,6 +234,7 @@ def _question(due: Due) -> Question:
 
 def main() -> None:
     """Run until SIGTERM."""
+    suit_many_contacts()
     loop = PlainLoop(get_settings())
 
     def stop(*_: object) -> None:

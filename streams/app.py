@@ -6,7 +6,6 @@ Everything that decides lives elsewhere and knows nothing of Faust; here the pie
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from schemas.codec import settle
 from settings import Settings
 from streams import coexistence, topics
 from streams.agenda import Clocks
-from streams.allocator import give_large_blocks_back
+from streams.allocator import suit_many_contacts
 from streams.asking import question_of
 from streams.collect import Collector
 from streams.contact import Contact, Window, decode_contact, encode_contact
@@ -61,9 +60,6 @@ NAME: Final = "worker"
 SHADOW: Final = "shadow"
 """And that of a worker in shadow mode."""
 HEARTBEATS_PER_SESSION: Final = 4
-GC_THRESHOLDS: Final = (400_000, 20, 50)
-"""The contacts are a large heap without cycles: the default walks all of it again and again (an eighth of
-the processor time of an event, measured with and without)."""
 
 
 def name_of(settings: Settings) -> str:
@@ -81,8 +77,7 @@ def build_app(settings: Settings) -> faust.App:
     """
     configure_logging(settings)
     settle()
-    gc.set_threshold(*GC_THRESHOLDS)
-    give_large_blocks_back()
+    suit_many_contacts()
     bootstrap, database_url = settings.bootstrap(), settings.database()
     name = name_of(settings)
     tracing.begin(settings, name)
