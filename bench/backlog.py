@@ -24,7 +24,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bench.processes import Process, busy_s, running
+from bench.meter import Meter, Reading
+from bench.processes import Process, running
 from bench.servers import Servers, own_topics
 from bench.workload import Workload, preload
 from schemas.codec import decode_job, decode_outcome
@@ -33,6 +34,8 @@ from streams import topics
 
 LOOK_S = 0.2
 PATIENCE_S = 300.0
+SLOWEST_PER_S = 200.0
+"""Events a second below which a round is given up, once the patience for its beginning is over."""
 
 
 class Wrong(RuntimeError):
@@ -47,12 +50,9 @@ class Result:
     events: int
     jobs: int
     seconds: float
-    cpu_s: float
-    """CPU seconds of the process while it worked, start-up not counted."""
-    machine_s: float
-    """CPU seconds of the whole machine meanwhile: this process, the servers, and whoever else runs here."""
-    peak_mib: float
-    repeated: int
+    used: Reading
+    """While it worked, start-up not counted."""
+    repeated: int = 0
     """Job records beyond one a job (same id): at-least-once, no effect doubled."""
 
     @property
@@ -63,12 +63,27 @@ class Result:
     @property
     def busy(self) -> float:
         """Cores that the whole machine had busy: near their number, the rate says little."""
-        return self.machine_s / self.seconds
+        return self.used.machine_s / self.seconds
 
     @property
     def cpu_us(self) -> float:
-        """CPU microseconds an event."""
-        return self.cpu_s / self.events * 1e6
+        """CPU microseconds of the processes, an event."""
+        return self.used.cpu_s / self.events * 1e6
+
+    @property
+    def machine_us(self) -> float:
+        """CPU microseconds of the whole machine, an event: what the servers did for it is in here."""
+        return self.used.machine_s / self.events * 1e6
+
+    @property
+    def wal_bytes(self) -> float:
+        """Bytes of write-ahead log, an event."""
+        return self.used.wal_bytes / self.events
+
+
+def patience_s(events: int) -> float:
+    """How long so many events are waited for, seconds."""
+    return PATIENCE_S + events / SLOWEST_PER_S
 
 
 def measure(
@@ -92,21 +107,20 @@ def measure(
         preload(workload, at.bootstrap, settings)
         if prepare is not None:
             prepare(settings)
-        with running(name, settings=settings, database_url=database_url, wrap=wrap) as processes:
-            process = processes[name]
-            started_at = process.wait_ready()
-            before, machine_before = process.usage(), busy_s()
-            until_written(admin, outputs, workload.windows, settings.partitions, [process])
-            after, machine_after = process.usage(), busy_s()
+        with (
+            running(name, settings=settings, database_url=database_url, wrap=wrap) as processes,
+            Meter(at.admin_url, processes.values()) as meter,
+        ):
+            started_at, before = processes[name].wait_ready(), meter.read()
+            until_written(admin, outputs, workload, settings.partitions, [*processes.values()])
+            used = meter.read().since(before)
         ended_ms, jobs, repeated = check(workload, at.bootstrap, settings)
     return Result(
         name=name,
         events=len(workload.events),
         jobs=jobs,
         seconds=ended_ms / 1000 - started_at,
-        cpu_s=after.cpu_s - before.cpu_s,
-        machine_s=machine_after - machine_before,
-        peak_mib=after.peak_mib,
+        used=used,
         repeated=repeated,
     )
 
@@ -122,12 +136,17 @@ def stamp_when_appended(admin: AdminClient, names: tuple[str, ...]) -> None:
 
 
 def until_written(
-    admin: AdminClient, names: tuple[str, ...], wanted: int, partitions: int, processes: Sequence[Process]
+    admin: AdminClient,
+    names: tuple[str, ...],
+    workload: Workload,
+    partitions: int,
+    processes: Sequence[Process],
 ) -> None:
-    """Wait until each topic has as many records. Raises Wrong after a while, NotReady when a process ends."""
+    """Wait until each topic has a record a window. Raises Wrong after a while, NotReady if a process ends."""
+    wanted, patience = workload.windows, patience_s(len(workload.events))
     newest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's has no types
     latest = {TopicPartition(name, number): newest for name in names for number in range(partitions)}
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience
     while True:
         ends: Counter[str] = Counter()
         for partition, future in admin.list_offsets(latest).items():
@@ -137,7 +156,7 @@ def until_written(
         for process in processes:
             process.ensure_alive()
         if time.monotonic() > deadline:
-            raise Wrong(f"after {PATIENCE_S:.0f} s only {dict(ends)} of {wanted}:\n{processes[0].tail()}")
+            raise Wrong(f"after {patience:.0f} s only {dict(ends)} of {wanted}:\n{processes[0].tail()}")
         time.sleep(LOOK_S)
 
 

@@ -1,8 +1,9 @@
 """Commit to job row: how fast rows of `event_log` become rows of `job_queue` through publisher, worker and
 sink.
 
-All three are ready before the first row is committed. Time counts from before the first commit until a
-reader, which looks a few times a second, sees the last job's row.
+The rows lie committed in the log, as they do for the queues beside ours (`bench.peers.draining`). Worker and
+sink stand by; time counts from the moment at which the relay, which reads the log, says that it is ready,
+until a reader, who looks a few times a second, sees the last job's row.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import time
 
 import psycopg
 
-from bench.backlog import PATIENCE_S, Result, Wrong
-from bench.processes import busy_s, running
+from bench.backlog import Result, Wrong, patience_s
+from bench.meter import Meter
+from bench.processes import running
+from bench.relay import begin_here
 from bench.servers import Servers, own_database, own_topics
-from bench.workload import commit, plan
+from bench.workload import Workload, make
+from settings import Settings
+from streams import topics
 
 LOOK_S = 0.2
-NAMES = ("relay", "worker", "sink")
 
 
 def measure(name: str, at: Servers, *, events: int, contacts: int, per_window: int) -> Result:
@@ -25,35 +29,40 @@ def measure(name: str, at: Servers, *, events: int, contacts: int, per_window: i
 
     Raises Wrong when rows are missing or too many, NotReady when a process does not start.
     """
-    with (
-        own_database(at.admin_url) as url,
-        own_topics(at, jobs_paused=True) as settings,
-        running(*NAMES, settings=settings, database_url=url) as processes,
-    ):
-        for process in processes.values():
+    with own_database(at.admin_url) as url, own_topics(at, jobs_paused=True) as settings:
+        topics.ensure_topics(at.bootstrap, settings)
+        begin_here(url, settings)
+        workload = make(url, events=events, contacts=contacts, per_window=per_window)
+        return _worked_off(name, at, url, settings, workload)
+
+
+def _worked_off(name: str, at: Servers, url: str, settings: Settings, workload: Workload) -> Result:
+    with running("worker", "sink", settings=settings, database_url=url) as standing_by:
+        for process in standing_by.values():
             process.wait_ready()
-        workload = plan(url, events=events, contacts=contacts, per_window=per_window)
-        before = sum(process.usage().cpu_s for process in processes.values())
-        machine_before, begun = busy_s(), time.monotonic()
-        commit(url, workload)
-        jobs = _until_there(url, workload.windows)
-        seconds, machine = time.monotonic() - begun, busy_s() - machine_before
-        used = [process.usage() for process in processes.values()]
-        _check(url, events)
+        with (
+            running("relay", settings=settings, database_url=url) as reading,
+            Meter(at.admin_url, [*standing_by.values(), *reading.values()]) as meter,
+        ):
+            started_at, before = reading["relay"].wait_ready(), meter.read()
+            jobs = _until_there(url, workload)
+            ended_at, used = time.time(), meter.read().since(before)
+    counted = events_in_jobs(url)
+    if counted != (len(workload.events), len(workload.events)):
+        raise Wrong(f"{counted} events (in all, different) are in jobs instead of {len(workload.events)}")
     return Result(
         name=name,
-        events=events,
+        events=len(workload.events),
         jobs=jobs,
-        seconds=seconds,
-        cpu_s=sum(one.cpu_s for one in used) - before,
-        machine_s=machine,
-        peak_mib=sum(one.peak_mib for one in used),
+        seconds=ended_at - started_at,
+        used=used,
         repeated=jobs - workload.windows,
     )
 
 
-def _until_there(url: str, wanted: int) -> int:
-    deadline = time.monotonic() + PATIENCE_S
+def _until_there(url: str, workload: Workload) -> int:
+    wanted, patience = workload.windows, patience_s(len(workload.events))
+    deadline = time.monotonic() + patience
     with psycopg.connect(url, autocommit=True) as connection:
         while True:
             row = connection.execute("SELECT count(*) FROM job_queue").fetchone()
@@ -61,16 +70,16 @@ def _until_there(url: str, wanted: int) -> int:
             if row[0] >= wanted:
                 return int(row[0])
             if time.monotonic() > deadline:
-                raise Wrong(f"after {PATIENCE_S:.0f} s only {row[0]} of {wanted} jobs have a row")
+                raise Wrong(f"after {patience:.0f} s only {row[0]} of {wanted} jobs have a row")
             time.sleep(LOOK_S)
 
 
-def _check(url: str, events: int) -> None:
-    """Every event in exactly one job."""
+def events_in_jobs(url: str) -> tuple[int, int]:
+    """How many events the jobs in Postgres have, and how many different ones: as many, or one is doubled."""
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute(
             "SELECT count(*), count(DISTINCT event_id)"
             " FROM job_queue, jsonb_array_elements_text(payload -> 'event_ids') AS of (event_id)"
         ).fetchone()
-    if row != (events, events):
-        raise Wrong(f"{row} events (in all, different) are in jobs instead of {events}")
+    assert row is not None
+    return int(row[0]), int(row[1])

@@ -15,8 +15,9 @@ from confluent_kafka.admin import AdminClient
 
 from bench import paced
 from bench.backlog import Result, Wrong, check, stamp_when_appended, until_written
+from bench.meter import Meter
 from bench.paced import Beyond, Stream
-from bench.processes import Process, busy_s, running
+from bench.processes import Process, running
 from bench.servers import Servers, own_database, own_topics
 from bench.workload import Workload, preload
 from ops.clinic import Clinic
@@ -43,21 +44,20 @@ def measure(workers: int, workload: Workload, at: Servers, database_url: str) ->
         more = {"RAJADA_SESSION_TIMEOUT_S": str(SESSION_S)}
         fleet = [stack.enter_context(_worker(settings, database_url, more)) for _ in range(workers)]
         _until_settled(admin, settings, fleet)
-        with _standing_still(fleet):
-            preload(workload, at.bootstrap, settings)
-        started_at, machine_before = time.time(), busy_s()
-        before = sum(one.usage().cpu_s for one in fleet)
-        until_written(admin, outputs, workload.windows, settings.partitions, fleet)
-        used, machine_s = [one.usage() for one in fleet], busy_s() - machine_before
+        with Meter(at.admin_url, fleet) as meter:
+            with _standing_still(fleet):
+                preload(workload, at.bootstrap, settings)
+                before = meter.read()
+            started_at = time.time()
+            until_written(admin, outputs, workload, settings.partitions, fleet)
+            used = meter.read().since(before)
         ended_ms, jobs, repeated = check(workload, at.bootstrap, settings)
     return Result(
         name=f"{workers} workers",
         events=len(workload.events),
         jobs=jobs,
         seconds=ended_ms / 1000 - started_at,
-        cpu_s=sum(one.cpu_s for one in used) - before,
-        machine_s=machine_s,
-        peak_mib=sum(one.peak_mib for one in used),
+        used=used,
         repeated=repeated,
     )
 

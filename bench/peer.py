@@ -37,8 +37,8 @@ class Peer:
     """Prepare, start, work off the whole workload, check what came out, stop and clean up: one round.
 
     Given the workload (its rows are in the database, its events in nobody's topic yet), the servers and the
-    database's URL. As with `bench.backlog.measure`: time counts from the moment at which the process is
-    ready; CPU is that of its processes while they work (for what works inside Postgres, its backends too).
+    database's URL. As with `bench.backlog.measure` and `bench.commits.measure`: time counts from the moment
+    at which the process is ready; what is used is read by `bench.meter` from then until the last is there.
     Leaves topics, tables and processes as it found them. Raises Unavailable, bench.backlog.Wrong,
     bench.processes.NotReady; what else it raises is told too, and the other lines go on.
     """

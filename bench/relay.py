@@ -83,15 +83,23 @@ def fill(connection: psycopg.Connection[tuple[object, ...]], rows: int) -> None:
     )
 
 
+def begin_here(url: str, settings: Settings) -> None:
+    """Make slot and publication: a relay that starts later streams what is written from now on.
+
+    Its own note is there, too, so that it reads the stream and not the table.
+    """
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("INSERT INTO rajada.relay (slot) VALUES (%s)", (settings.slot,))
+        ensure_publication(connection, settings.publication)
+        ensure_slot(connection, settings.slot)
+
+
 def backlog(at: Servers, rows: int) -> Backlog:
     """Rows a second of a relay that starts behind."""
     with own_database(at.admin_url) as url, own_topics(at) as settings:
         topics.ensure_topics(at.bootstrap, settings)
+        begin_here(url, settings)
         with psycopg.connect(url, autocommit=True) as connection:
-            # The relay's own note, so that it reads the stream and not the table.
-            connection.execute("INSERT INTO rajada.relay (slot) VALUES (%s)", (settings.slot,))
-            ensure_publication(connection, settings.publication)
-            ensure_slot(connection, settings.slot)
             fill(connection, rows)
         with running("relay", settings=settings, database_url=url) as processes:
             relay = processes["relay"]

@@ -13,6 +13,9 @@ from typing import Literal
 
 import msgspec
 
+MACHINE = "machine CPU µs each"
+"""A further figure of a line: CPU of the whole machine an event, the servers' work among it (median)."""
+
 
 class Spread(msgspec.Struct, frozen=True):
     """Least, median and most of some rounds."""

@@ -72,9 +72,7 @@ def make(url: str, *, events: int, contacts: int, per_window: int = PER_WINDOW) 
     Each contact gets as many conversations as it takes to have `events` in all, `per_window` in each.
     """
     workload = plan(url, events=events, contacts=contacts, per_window=per_window)
-    with psycopg.connect(url, autocommit=True) as connection:
-        _copy(connection, workload.clinic, workload.events)
-        connection.execute("ANALYZE")
+    commit(url, workload)
     return workload
 
 
@@ -92,11 +90,15 @@ def plan(url: str, *, events: int, contacts: int, per_window: int = PER_WINDOW) 
 
 
 def commit(url: str, workload: Workload, *, per_transaction: int = 1_000) -> None:
-    """Write messages and events of `plan` in the order of the log, so many events a transaction."""
+    """Write messages and events of `plan` in the order of the log, so many events a transaction.
+
+    The tables are analyzed afterwards, as those of a CRM that has been running are.
+    """
     with psycopg.connect(url, autocommit=True) as connection:
         for first in range(0, len(workload.events), per_transaction):
             with connection.transaction():
                 _copy(connection, workload.clinic, workload.events[first : first + per_transaction])
+        connection.execute("ANALYZE")
 
 
 def _more_conversations(

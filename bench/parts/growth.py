@@ -103,7 +103,7 @@ def _windows(run: Run) -> None:
                 if number:
                     rates[size].append(round(one.rate, 1))
                     costs[size].append(round(one.cpu_us, 2))
-                    peak[size] = max(peak[size], one.peak_mib)
+                    peak[size] = max(peak[size], one.used.peak_mib)
     lines = tuple(
         Line(
             name=f"{size:,} open windows",

@@ -13,10 +13,9 @@ from bench.guard import OURS, PLAIN
 from bench.part import Run
 from bench.peer import Peer, Unavailable
 from bench.peers.audit import extrapolated_s
-from bench.results import Bar, Line, Table
+from bench.results import MACHINE, Bar, Line, Table
 from bench.results import number as figure
 from bench.servers import Servers, own_database
-from bench.wal import written
 from bench.workload import Workload
 
 TOPIC, COMMIT = "Topic to jobs", "Commit to job row"
@@ -60,7 +59,6 @@ class Contestant:
     note: str = ""
     of: str = ""
     results: list[Result] = field(default_factory=list)
-    wal: list[int] = field(default_factory=list)
     failed: str = ""
 
 
@@ -105,7 +103,7 @@ def _topic(run: Run, size: Size, peers: Sequence[Peer]) -> None:
         ]
         lines = [one for one in lines if run.wants(one.name)]
         lines += _peer_lines(run, size, [one for one in peers if one.way == "topic"], made, at, url)
-        _rounds(run, lines, at)
+        _rounds(run, lines)
     table = _table(f"{TOPIC}, {size}", lines)
     if table is None:
         return
@@ -136,7 +134,7 @@ def _commit(run: Run, size: Size, peers: Sequence[Peer]) -> None:
         if of_postgres:
             made = workload.make(url, events=size.events, contacts=size.contacts, per_window=size.per_window)
             lines += _peer_lines(run, size, of_postgres, made, at, url)
-        _rounds(run, lines, at)
+        _rounds(run, lines)
     table = _table(f"{COMMIT}, {size}", lines)
     if table is not None:
         run.found.tables.append(table)
@@ -166,7 +164,7 @@ def not_given(peer: Peer, size: Size, tables: Sequence[Table]) -> str:
     )
 
 
-def _rounds(run: Run, lines: Sequence[Contestant], at: Servers) -> None:
+def _rounds(run: Run, lines: Sequence[Contestant]) -> None:
     """All in turn, the order changing; the first round warms up. Who fails is left out from then on.
 
     A peer that failed is a note, ours or the plain loop end the part.
@@ -176,8 +174,7 @@ def _rounds(run: Run, lines: Sequence[Contestant], at: Servers) -> None:
             if line.failed or (number == 0 and line.name not in (OURS, PLAIN)):
                 continue
             try:
-                with written(at.admin_url) as wal:
-                    result = line.measure()
+                result = line.measure()
             except Exception as error:
                 if line.name in (OURS, PLAIN):
                     raise
@@ -187,10 +184,10 @@ def _rounds(run: Run, lines: Sequence[Contestant], at: Servers) -> None:
                 continue
             if number:
                 line.results.append(result)
-                line.wal.append(wal.size)
             run.say(
                 f"{f'round {number}' if number else 'warm-up'} {line.name:14} {result.rate:9,.0f} events/s, "
-                f"{result.cpu_us:5.1f} µs CPU an event, {result.busy:.1f} cores busy"
+                f"{result.cpu_us:5.1f} µs CPU an event ({result.machine_us:.1f} of the machine's), "
+                f"{result.busy:.1f} cores busy"
             )
 
 
@@ -206,11 +203,10 @@ def _line(one: Contestant) -> Line:
         rounds=tuple(round(result.rate, 1) for result in one.results),
         of=one.of,
         cpu_us=tuple(round(result.cpu_us, 2) for result in one.results),
-        peak_mib=max(result.peak_mib for result in one.results),
-        wal_bytes=statistics.median(
-            size / result.events for size, result in zip(one.wal, one.results, strict=True)
-        ),
+        peak_mib=max(result.used.peak_mib for result in one.results),
+        wal_bytes=statistics.median(result.wal_bytes for result in one.results),
         also={
+            MACHINE: round(statistics.median(result.machine_us for result in one.results), 1),
             "busy cores": round(statistics.median(result.busy for result in one.results), 2),
             **({"jobs repeated": float(repeated)} if repeated else {}),
         },

@@ -9,7 +9,7 @@ from bench import fleet, workload
 from bench.backlog import Result
 from bench.paced import Stream
 from bench.part import Run
-from bench.results import Bar, Line, Table
+from bench.results import MACHINE, Bar, Line, Table
 from bench.servers import own_database
 from settings import Settings
 
@@ -61,8 +61,11 @@ def _line(workers: int, found: list[Result]) -> Line:
         rounds=tuple(round(one.rate, 1) for one in found),
         of="1 worker" if workers > 1 else "",
         cpu_us=tuple(round(one.cpu_us, 2) for one in found),
-        peak_mib=max(one.peak_mib for one in found),
-        also={"busy cores": round(statistics.median(one.busy for one in found), 2)},
+        peak_mib=max(one.used.peak_mib for one in found),
+        also={
+            MACHINE: round(statistics.median(one.machine_us for one in found), 1),
+            "busy cores": round(statistics.median(one.busy for one in found), 2),
+        },
         note="CPU and memory are those of all of them" if workers == max(FLEETS) else "",
     )
 
@@ -73,7 +76,7 @@ def _on_paper(found: dict[int, list[Result]]) -> Table:
     A worker is one thread's worth of Python: it ends at one second over its CPU an event.
     """
     most = found[max(found)]
-    machine = tuple(one.machine_s / one.events for one in most)
+    machine = tuple(one.machine_us / 1e6 for one in most)
     worker = tuple(one.cpu_us / 1e6 for one in most)
     lines = tuple(
         Line(

@@ -1,13 +1,12 @@
 """One round of a peer that lives in Postgres: started on a log that is full, timed, checked, removed.
 
-Its tables stand in a schema of its own, which is dropped afterwards. Time counts from the moment at which it
-is ready to the last job row; CPU is its process' and that of the server's processes that work for it, where
-they run on this machine.
+Its tables stand in a schema of its own, which is dropped afterwards. Timed and counted as `bench.commits`
+does ours: from the moment at which it is ready until a reader, who looks a few times a second, sees the last
+event in a job; CPU is its process', what the server does for it shows in the machine's.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from dataclasses import dataclass
@@ -17,19 +16,16 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from bench.backlog import Result, Wrong
+from bench.backlog import Result, Wrong, patience_s
+from bench.meter import Meter
 from bench.peers.audit import Made, audit
 from bench.peers.drain import TABLES
 from bench.peers.program import Program, python_command
-from bench.processes import busy_s
 from bench.servers import Servers
 from bench.workload import WINDOW_MS, Workload
 
 LOOK_S = 0.2
-PATIENCE_S = 600.0
-_TICKS = os.sysconf("SC_CLK_TCK")
-_BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
-_JOBS = "SELECT id::text, events::text[], extract(epoch FROM created_at)::float8 FROM jobs"
+_JOBS = "SELECT id::text, events::text[] FROM jobs"
 _TAKEN = "SELECT count(*) FROM taken"
 
 Connection = psycopg.Connection[TupleRow]
@@ -64,7 +60,6 @@ def measure_and_keep(
         "PEER_SCHEMA": schema,
         "PEER_ORGANIZATION": workload.clinic.organization_id,
         "PEER_WINDOW_MS": str(WINDOW_MS),
-        "PGAPPNAME": schema,
     }
     with (
         tempfile.TemporaryDirectory(prefix="rajada-peer-") as folder,
@@ -77,25 +72,21 @@ def measure_and_keep(
         connection.execute(TABLES)
         program = Program(peer.name, command, told, Path(folder))
         try:
-            started_at = program.wait_ready()
-            before, machine_before = _used_s(program, connection, schema), busy_s()
-            _until_taken(connection, len(workload.events), program)
-            after, machine_after = _used_s(program, connection, schema), busy_s()
-            peak_mib = program.usage().peak_mib
+            with Meter(at.admin_url, [program]) as meter:
+                started_at, before = program.wait_ready(), meter.read()
+                _until_taken(connection, len(workload.events), program)
+                ended_at, used = time.time(), meter.read().since(before)
         finally:
             program.stop()
         rows = connection.execute(_JOBS).fetchall()
         _drop(connection, schema)
-    made = [Made(str(job), tuple(events)) for job, events, _ in rows]
+    made = [Made(str(job), tuple(events)) for job, events in rows]
     return made, Result(
         name=peer.name,
         events=len(workload.events),
         jobs=len(made),
-        seconds=max(at_s for _, _, at_s in rows) - started_at,
-        cpu_s=after - before,
-        machine_s=machine_after - machine_before,
-        peak_mib=peak_mib,
-        repeated=0,
+        seconds=ended_at - started_at,
+        used=used,
     )
 
 
@@ -104,26 +95,13 @@ def _drop(connection: Connection, schema: str) -> None:
 
 
 def _until_taken(connection: Connection, events: int, program: Program) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    patience = patience_s(events)
+    deadline = time.monotonic() + patience
     while True:
         (taken,) = connection.execute(_TAKEN).fetchone() or (0,)
         if taken >= events:
             return
         program.ensure_alive()
         if time.monotonic() > deadline:
-            raise Wrong(
-                f"{taken} of {events} events are in a job after {PATIENCE_S:.0f} s:\n{program.tail()}"
-            )
+            raise Wrong(f"{taken} of {events} events are in a job after {patience:.0f} s:\n{program.tail()}")
         time.sleep(LOOK_S)
-
-
-def _used_s(program: Program, connection: Connection, application: str) -> float:
-    """CPU seconds of the process and of the server's processes that work for it."""
-    used = program.usage().cpu_s
-    for (pid,) in connection.execute(_BACKENDS, [application]).fetchall():
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:  # another machine's, or just ended
-            continue
-        used += (int(fields[11]) + int(fields[12])) / _TICKS
-    return used

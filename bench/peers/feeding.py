@@ -10,9 +10,7 @@ so without it the last wave's windows would stay open until the next message, or
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import cycle, islice
 from uuid import UUID
@@ -116,11 +114,12 @@ class Feed:
         if self._producer.flush(60):
             raise RuntimeError("Kafka did not take the records within a minute")
 
-    @contextmanager
-    def all_at_once(self) -> Iterator[None]:
-        """What is sent in the block is read by nobody before its end."""
+    def hold_back(self) -> None:
+        """Readers of what is committed see nothing of what is sent from now on until `release`."""
         self._producer.begin_transaction()
-        yield
+
+    def release(self) -> None:
+        """Commit it."""
         self._producer.commit_transaction(60)
 
 
@@ -136,10 +135,10 @@ def end_ms(workload: Workload) -> int:
     return workload.events[-1].at_ms + 2 * WINDOW_MS + 2
 
 
-def feed_at_once(settings: Settings, workload: Workload) -> float:
-    """The same, seen by readers of what is committed all at once; returns when, in Unix seconds."""
+def held_back(settings: Settings, workload: Workload) -> Feed:
+    """The same, sent already; readers of what is committed see all of it at once, on `release`."""
     one = Feed(settings, transactional=True)
-    with one.all_at_once():
-        one.send(records_of(workload))
-        one.end(end_ms(workload))
-        return time.time()
+    one.hold_back()
+    one.send(records_of(workload))
+    one.end(end_ms(workload))
+    return one

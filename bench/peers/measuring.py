@@ -3,6 +3,7 @@
 Timed as `bench.backlog` times ours: from the moment at which the process is ready to the broker's append time
 of the last job or outcome; the ends of the topics are asked for meanwhile, the records are read afterwards.
 A peer that is warmed works off other events first, and its time begins when the measured ones are committed.
+What it used is read when its last record has come, before the records are read back, which is our work.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from pathlib import Path
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from bench.backlog import Result, Wrong, read_all, stamp_when_appended
+from bench.backlog import Result, Wrong, patience_s, read_all, stamp_when_appended
+from bench.meter import Meter, Reading
 from bench.peers.audit import Made, audit, read_job, read_outcome_events
-from bench.peers.feeding import feed, feed_at_once, warming_of
+from bench.peers.feeding import feed, held_back, warming_of
 from bench.peers.program import Command, Program, variables
-from bench.processes import busy_s
 from bench.servers import Servers, own_topics
 from bench.workload import Workload
 from settings import Settings
 from streams import topics
 
 LOOK_S = 0.2
-PATIENCE_S = 240.0
+STILL_S = 1.0
+"""Nothing new for so long: what came is all; ten times the interval of a transaction's commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +82,16 @@ def measure_and_keep(
         feed(settings, ahead or workload)
         program = Program(peer.name, command, variables(settings, peer.name, database_url), Path(folder))
         try:
-            started_at = program.wait_ready()
-            if ahead is not None:
-                _until_written(peer, settings, ahead.windows, program)
-                before = program.usage()
-                started_at = feed_at_once(settings, workload)
-            else:
-                before = program.usage()
-            machine_before = busy_s()
-            _until_written(peer, settings, workload.windows + (ahead.windows if ahead else 0), program)
-            came_out = _until_complete(peer, settings, workload, ahead, program)
-            after, machine_after = program.usage(), busy_s()
+            with Meter(at.admin_url, [program]) as meter:
+                watch = Watch(peer, settings, program, meter)
+                started_at, before = program.wait_ready(), meter.read()
+                if ahead is not None:
+                    watch.until_written(ahead, ahead.windows)
+                    waiting = held_back(settings, workload)
+                    before = meter.read()
+                    waiting.release()
+                    started_at = time.time()
+                came_out, ended = watch.until_complete(workload, ahead)
         finally:
             program.stop()
     return came_out, Result(
@@ -98,9 +99,7 @@ def measure_and_keep(
         events=len(workload.events),
         jobs=len({job.id for job in came_out.jobs}),
         seconds=came_out.last_ms / 1000 - started_at,
-        cpu_s=after.cpu_s - before.cpu_s,
-        machine_s=machine_after - machine_before,
-        peak_mib=after.peak_mib,
+        used=ended.since(before),
         repeated=audit((), came_out.jobs).repeated,
     )
 
@@ -133,27 +132,6 @@ def collect(peer: Streaming, settings: Settings, ignored: frozenset[str] = froze
     return CameOut(tuple(jobs), frozenset(told - ignored), last_ms)
 
 
-def _until_complete(
-    peer: Streaming, settings: Settings, workload: Workload, ahead: Workload | None, program: Program
-) -> CameOut:
-    """What came out, read again until no event is missing: the end of a transaction counts as a record, so
-    that the ends of the topics alone may say too much."""
-    ids = frozenset(one.event_id for one in workload.events)
-    ignored = frozenset(one.event_id for one in ahead.events) if ahead else frozenset()
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        came_out = collect(peer, settings, ignored)
-        in_jobs = {event for job in came_out.jobs for event in job.events}
-        if in_jobs >= ids and (not peer.outcomes or came_out.told >= ids):
-            return came_out
-        program.ensure_alive()
-        if time.monotonic() > deadline:
-            raise Wrong(
-                f"{peer.name}: {len(ids - in_jobs):,} of {len(ids):,} events are in no job:\n{program.tail()}"
-            )
-        time.sleep(LOOK_S)
-
-
 def ends_of(peer: Streaming, settings: Settings, admin: AdminClient) -> dict[str, int]:
     """How many records each topic that it writes to has, ends of transactions among them."""
     newest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's has no types
@@ -168,14 +146,48 @@ def ends_of(peer: Streaming, settings: Settings, admin: AdminClient) -> dict[str
     return dict(ends)
 
 
-def _until_written(peer: Streaming, settings: Settings, wanted: int, program: Program) -> None:
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap()})
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        ends = ends_of(peer, settings, admin)
-        if all(number >= wanted for number in ends.values()):
-            return
-        program.ensure_alive()
-        if time.monotonic() > deadline:
-            raise Wrong(f"{peer.name}: after {PATIENCE_S:.0f} s {ends} of {wanted}:\n{program.tail()}")
-        time.sleep(LOOK_S)
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Looks at what a peer writes, and at what it uses until then."""
+
+    peer: Streaming
+    settings: Settings
+    program: Program
+    meter: Meter
+
+    def until_complete(self, workload: Workload, ahead: Workload | None) -> tuple[CameOut, Reading]:
+        """What came out of it, but for `ahead`, and what the meter stood at when the last of it had come.
+
+        Read again until no event is missing: the end of a transaction counts as a record, so that the ends of
+        the topics alone may say too much. Raises Wrong, NotReady.
+        """
+        ids = frozenset(one.event_id for one in workload.events)
+        ignored = frozenset(one.event_id for one in ahead.events) if ahead else frozenset()
+        wanted = workload.windows + (ahead.windows if ahead else 0)
+        deadline = time.monotonic() + patience_s(len(ids))
+        while True:
+            ended = self.until_written(workload, wanted)
+            came_out = collect(self.peer, self.settings, ignored)
+            in_jobs = {event for job in came_out.jobs for event in job.events}
+            if in_jobs >= ids and (not self.peer.outcomes or came_out.told >= ids):
+                return came_out, ended
+            if time.monotonic() > deadline:
+                missing = f"{len(ids - in_jobs):,} of {len(ids):,} events are in no job"
+                raise Wrong(f"{self.peer.name}: {missing}:\n{self.program.tail()}")
+
+    def until_written(self, workload: Workload, wanted: int) -> Reading:
+        """Wait until each topic has so many records and no more come; the meter as the last one came."""
+        admin = AdminClient({"bootstrap.servers": self.settings.bootstrap()})
+        known: dict[str, int] = {}
+        since, deadline = 0.0, time.monotonic() + patience_s(len(workload.events))
+        reading = self.meter.read()
+        while True:
+            self.program.ensure_alive()
+            ends = ends_of(self.peer, self.settings, admin)
+            if ends != known:
+                known, since, reading = ends, time.monotonic(), self.meter.read()
+            elif min(ends.values()) >= wanted and time.monotonic() - since > STILL_S:
+                return reading
+            if time.monotonic() > deadline:
+                raise Wrong(f"{self.peer.name}: only {ends} of {wanted} came:\n{self.program.tail()}")
+            time.sleep(LOOK_S)

@@ -9,6 +9,7 @@ import pytest
 from bench.__main__ import parsed
 from bench.backlog import Result
 from bench.delays import Arrived, Measured
+from bench.meter import Reading
 from bench.paced import Stream
 from bench.part import Run
 from bench.parts.main_path import SIZES, Size
@@ -50,7 +51,7 @@ def test_lateness_counts_what_is_missing_early_or_twice() -> None:
 
 
 def test_more_cores_are_computed_from_what_the_machine_spent() -> None:
-    one = Result("4 workers", 1_000, 100, 1.0, 0.05, 0.1, 300.0, 0)
+    one = Result("4 workers", 1_000, 100, 1.0, Reading(0.05, 0.1, 0, 300.0))
     table = _on_paper({4: [one]})
     assert table.line("2 cores").spread.median == 20_000  # 100 µs of the machine an event
     assert table.line("16 cores").also["workers at least"] == 8.0  # 50 µs of that are workers'
