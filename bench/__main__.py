@@ -181,7 +181,7 @@ def main() -> int:
             tell(result, console)
     picture(given.out, say)
     failed = [one.part for one in results if one.failed]
-    missed = [bar for one in results for bar in one.bars if not bar.met]
+    missed = [bar for one in results for bar in one.bars if bar.missed]
     say.print(f"figures in {given.out}", markup=False)
     if failed:
         say.print(f"[red]failed:[/] {', '.join(failed)}")

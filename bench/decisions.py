@@ -32,7 +32,7 @@ from streams.facts import FactReader
 from streams.question import AskedEvent, Facts, Question, Rules
 
 DATABASE = "rajada_bench_decisions"
-BAR_RATE = 5_000
+BAR_RATE, GOAL_RATE = 5_000, 10_000
 FILL = Path(__file__).with_name("decisions_fill.sql")
 
 ASK = """

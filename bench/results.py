@@ -92,13 +92,15 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """What a figure must reach, and what it is."""
+    """What a figure must reach, or is meant to reach one day, and what it is."""
 
     what: str
     value: float
     sign: Literal["≥", "≤", "="]
     limit: float
     unit: str = ""
+    goal: bool = False
+    """Beyond the bars: told, but a run that misses it has not failed."""
 
     @property
     def met(self) -> bool:
@@ -106,6 +108,18 @@ class Bar(msgspec.Struct, frozen=True):
         if self.sign == "=":
             return self.value == self.limit
         return self.value >= self.limit if self.sign == "≥" else self.value <= self.limit
+
+    @property
+    def missed(self) -> bool:
+        """Whether it had to be reached and is not: what `--strict` fails for."""
+        return not (self.met or self.goal)
+
+    @property
+    def verdict(self) -> str:
+        """A word on it."""
+        if self.goal:
+            return "goal reached" if self.met else "goal ahead"
+        return "met" if self.met else "missed"
 
 
 class Machine(msgspec.Struct, frozen=True):

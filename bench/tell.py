@@ -62,13 +62,18 @@ def tell(result: Result, console: Console) -> None:
     for table in result.tables:
         console.print(_shown(table.title, columns(table), (cells(table, one) for one in table.lines)))
     if result.bars:
-        met = ("[green]met" if one.met else "[red]MISSED" for one in result.bars)
-        rows = ((*bar_cells(bar), said) for bar, said in zip(result.bars, met, strict=True))
+        rows = ((*bar_cells(bar), f"[{_colour(bar)}]{bar.verdict}") for bar in result.bars)
         console.print(_shown("Bars", ["", "measured", "bar", ""], rows))
     for note in result.notes:
         console.print(f"· {note}", markup=False)
     if result.failed:
         console.print(f"[red]failed:[/] {result.failed}")
+
+
+def _colour(bar: Bar) -> str:
+    if bar.missed:
+        return "red"
+    return "green" if bar.met else "yellow"
 
 
 def _shown(title: str, titles: list[str], rows: Iterable[Iterable[str]]) -> Shown:

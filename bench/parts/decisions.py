@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bench.decisions import BAR_RATE, bench_database, measure, questions_of
+from bench.decisions import BAR_RATE, GOAL_RATE, bench_database, measure, questions_of
 from bench.part import Run
 from bench.results import Bar, Line, Table
 
@@ -31,12 +31,6 @@ def run(run: Run) -> None:
             )
             run.say(f"batches of {size}: {lines[-1].spread.median:,.0f} windows/s")
     run.found.tables.append(Table(title="Decisions read from Postgres", unit="windows/s", lines=tuple(lines)))
-    run.found.bars.append(
-        Bar(
-            "decisions read from Postgres, batches of 500",
-            lines[-1].spread.median,
-            "≥",
-            BAR_RATE,
-            "windows/s",
-        )
-    )
+    what, rate = "decisions read from Postgres, batches of 500", lines[-1].spread.median
+    run.found.bars.append(Bar(what, rate, "≥", BAR_RATE, "windows/s"))
+    run.found.bars.append(Bar(what, rate, "≥", GOAL_RATE, "windows/s", goal=True))

@@ -12,9 +12,10 @@ from bench.delays import Arrived, Measured
 from bench.meter import Reading
 from bench.paced import Stream
 from bench.part import Run
-from bench.parts.main_path import SIZES, Size
+from bench.parts.main_path import BURSTS, LONE, SIZES, Size, bars_of
 from bench.parts.scale import _on_paper
 from bench.registry import PARTS
+from bench.results import Line, Table
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
@@ -40,6 +41,25 @@ def test_each_contact_of_a_backlog_writes() -> None:
     assert [size.per_window for size in SIZES] == [10, 10, 1, 10]
     assert all(size.events // size.per_window >= size.contacts for size in SIZES)
     assert str(Size(1_000_000, 50_000)) == "1 M events of 50,000 contacts"
+
+
+@pytest.mark.parametrize(
+    ("size", "of_plain", "limits"),
+    [
+        (BURSTS, "plain-loop", [(20_000, False), (80_000, True), (0.6, False), (0.8, True)]),
+        (LONE, "plain-loop", [(35_000, True), (0.8, True)]),
+        (BURSTS, "", [(20_000, False), (80_000, True)]),
+        (Size(20_000, 500), "plain-loop", []),
+    ],
+)
+def test_bars_and_goals_of_the_main_path(size: Size, of_plain: str, limits: list[tuple[float, bool]]) -> None:
+    lines = (
+        Line(name="plain-loop", rounds=(100_000.0,)),
+        Line(name="ours", rounds=(70_000.0,), of=of_plain),
+    )
+    found = [*bars_of(size, Table(title="", unit="events/s", lines=lines))]
+    assert [(one.limit, one.goal) for one in found] == limits
+    assert [*bars_of(size, Table(title="", unit="events/s", lines=lines[:1]))] == []
 
 
 def test_lateness_counts_what_is_missing_early_or_twice() -> None:

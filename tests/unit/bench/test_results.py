@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from bench import page, tell
 from bench.registry import PARTS, chosen
@@ -51,6 +53,27 @@ def test_there_is_no_ratio_to_a_line_that_was_not_measured() -> None:
 )
 def test_a_bar_is_met_at_its_limit(bar: Bar, met: bool) -> None:
     assert bar.met is met
+
+
+@pytest.mark.parametrize(
+    ("bar", "missed", "verdict"),
+    [
+        (Bar("", 1, "≥", 1), False, "met"),
+        (Bar("", 0, "≥", 1), True, "missed"),
+        (Bar("", 1, "≥", 1, goal=True), False, "goal reached"),
+        (Bar("", 0, "≥", 1, goal=True), False, "goal ahead"),
+    ],
+)
+def test_a_goal_is_told_and_never_missed(bar: Bar, missed: bool, verdict: str) -> None:
+    assert (bar.missed, bar.verdict) == (missed, verdict)
+
+
+def test_a_goal_stands_beside_the_bars_on_the_page_and_on_the_terminal() -> None:
+    found = result(bars=(Bar("rate", 1, "≥", 2, goal=True),))
+    assert "| rate | 1 | ≥ 2 | goal ahead |" in page.text({"main-path": found}, Path())
+    shown = StringIO()
+    tell.tell(found, Console(file=shown, width=120))
+    assert "goal ahead" in shown.getvalue()
 
 
 def test_numbers_have_three_figures_or_no_fraction() -> None:
