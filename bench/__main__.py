@@ -1,9 +1,11 @@
 """`python -m bench [PARTS…]`: measure, tell, and keep what was found in `docs/benchmarks/`.
 
 Parts run one after the other, on the servers that KAFKA_BOOTSTRAP_SERVERS and DATABASE_URL (a superuser's)
-name, else on embedded ones. Each part's figures are written when it ends, so that a run can be broken off
-and gone on with by part; one that fails says so and the next begins. Exit code 1 when a part failed, or,
-with `--strict`, when a bar is missed; a `--quick` run also guards the committed ratio (`bench.guard`).
+name, else on embedded ones. A part's figures are written after each of its pieces and when it ends, so that
+a run can be broken off and gone on with by part; one that fails says so and the next begins. Only whole runs
+are kept in `docs/benchmarks/`: quick ones, and those of fewer rounds, of some lines or of other sizes, go to
+`build/benchmarks/`. Exit code 1 when a part failed, or, with `--strict`, when a bar is missed; a `--quick`
+run also guards the committed ratio (`bench.guard`).
 """
 
 from __future__ import annotations
@@ -31,14 +33,47 @@ from settings import Settings
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "benchmarks"
-QUICK = ROOT / "build" / "benchmarks"
+ELSEWHERE = ROOT / "build" / "benchmarks"
 ROUNDS = 3
 
 
+BROKEN_OFF = "broken off before its end"
+
+
+class Begun:
+    """A part that runs: when it began, and how its result is put together at any time."""
+
+    def __init__(self, part: Part, given: argparse.Namespace) -> None:
+        self._part, self._given = part, given
+        self._at, self._load, self._clock = datetime.now(UTC), machine.load(), time.monotonic()
+
+    def result(self, found: Found, *lacks: str) -> Result:
+        """What was found by now; `lacks`: what it lacks beside what failed."""
+        return Result(
+            part=self._part.name,
+            title=self._part.title,
+            method=self._part.method,
+            at=self._at.isoformat(timespec="seconds"),
+            seconds=round(time.monotonic() - self._clock, 1),
+            quick=self._given.quick,
+            rounds=self._given.rounds,
+            load_before=self._load,
+            load_after=machine.load(),
+            machine=machine.machine(),
+            versions=machine.versions() | found.versions,
+            tables=tuple(found.tables),
+            bars=tuple(found.bars),
+            notes=tuple(found.notes),
+            failed="; ".join([*found.failed, *lacks]),
+        )
+
+
 def measured(part: Part, given: argparse.Namespace, shared: SharedServers, say: Console) -> Result:
-    """Run a part; a failure is in its result, beside what it had found."""
-    found = Found()
-    at, before, begun = datetime.now(UTC), machine.load(), time.monotonic()
+    """Run a part; a failure is in its result, beside what it had found.
+
+    What was found is kept after each piece and when the run is broken off (a signal, the keyboard).
+    """
+    found, begun = Found(), Begun(part, given)
     run = Run(
         rounds=given.rounds,
         quick=given.quick,
@@ -48,6 +83,7 @@ def measured(part: Part, given: argparse.Namespace, shared: SharedServers, say: 
         say=lambda line: say.print(f"  {line}", markup=False, highlight=False),
         shared=shared,
         found=found,
+        keep=lambda: save(begun.result(found, BROKEN_OFF), given.out),
     )
     try:
         importlib.import_module(part.module).run(run)
@@ -57,23 +93,10 @@ def measured(part: Part, given: argparse.Namespace, shared: SharedServers, say: 
         found.failed.append(first_line(error))
         say.print(traceback.format_exc(), markup=False, highlight=False)
         shared.close()
-    return Result(
-        part=part.name,
-        title=part.title,
-        method=part.method,
-        at=at.isoformat(timespec="seconds"),
-        seconds=round(time.monotonic() - begun, 1),
-        quick=given.quick,
-        rounds=given.rounds,
-        load_before=before,
-        load_after=machine.load(),
-        machine=machine.machine(),
-        versions=machine.versions() | found.versions,
-        tables=tuple(found.tables),
-        bars=tuple(found.bars),
-        notes=tuple(found.notes),
-        failed="; ".join(found.failed),
-    )
+    except BaseException:
+        run.keep()
+        raise
+    return begun.result(found)
 
 
 def measure_all(parts: list[Part], given: argparse.Namespace, say: Console) -> list[Result]:
@@ -139,15 +162,30 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--size", action="append", default=[], type=_size, metavar="NAME=N", help="a part's size; may repeat"
     )
-    parser.add_argument("--out", type=Path, help="folder; docs/benchmarks, quick: build/benchmarks")
+    parser.add_argument("--out", type=Path, help="folder; docs/benchmarks, less than whole: build/benchmarks")
     parser.add_argument("--wrap", default="", help="a profiler's command before the worker's (main-path)")
     parser.add_argument("--json", action="store_true", help="the figures on stdout, for programs")
     parser.add_argument("--page", action="store_true", help="measure nothing, draw what is there")
     parser.add_argument("--strict", action="store_true", help="a missed bar is a failure")
     parser.add_argument("--commit-guard", action="store_true", help="keep this ratio to compare with")
     given = parser.parse_args(arguments)
-    given.out = (given.out or (QUICK if given.quick else KEPT)).resolve()
+    less = less_than_whole(given)
+    if less and not given.page and given.out is not None and given.out.resolve() == KEPT:
+        parser.error(f"{less}: not a whole run, and docs/benchmarks keeps no other; name another folder")
+    given.out = (given.out or (ELSEWHERE if less else KEPT)).resolve()
     return given
+
+
+def less_than_whole(given: argparse.Namespace) -> str:
+    """What keeps a run's figures from standing beside those of whole ones; empty: nothing."""
+    lacks = {
+        "--quick": given.quick,
+        f"--rounds {given.rounds} (below {ROUNDS})": given.rounds < ROUNDS,
+        "--only": bool(given.only),
+        "--size": bool(given.size),
+        "--wrap": bool(given.wrap),
+    }
+    return ", ".join(name for name, is_so in lacks.items() if is_so)
 
 
 def _size(text: str) -> tuple[str, int]:

@@ -59,6 +59,8 @@ class Run:
     shared: SharedServers = field(default_factory=SharedServers)
     found: Found = field(default_factory=Found)
     """What the part adds to while it goes on, so that a failure keeps what came before it."""
+    keep: Callable[[], object] = lambda: None
+    """Keeps what was found by now; called after each piece."""
 
     @property
     def at(self) -> Servers:
@@ -74,6 +76,7 @@ class Run:
             self.found.failed.append(told)
             self.say(told)
             self.shared.close()
+        self.keep()
 
     def wants(self, line: str) -> bool:
         """Whether that line is asked for."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 import pytest
+from rich.console import Console
 
-from bench.__main__ import parsed
+from bench.__main__ import BROKEN_OFF, ELSEWHERE, KEPT, measured, parsed
 from bench.backlog import Result
 from bench.delays import Arrived, Measured
 from bench.meter import Reading
 from bench.paced import Stream
-from bench.part import Run
+from bench.part import Part, Run, SharedServers
 from bench.parts.main_path import BURSTS, LONE, SIZES, Size, bars_of
 from bench.parts.scale import _on_paper
 from bench.registry import PARTS
-from bench.results import Line, Table
+from bench.results import Line, Table, load
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
@@ -89,10 +94,42 @@ def test_lines_are_all_asked_for_unless_some_are_named() -> None:
     assert not Run(rounds=1, quick=False, only=frozenset({"ours"})).wants("plain-loop")
 
 
-def test_a_quick_run_leaves_the_kept_figures_alone() -> None:
-    assert parsed(["--quick"]).out.name == "benchmarks" and parsed(["--quick"]).out.parent.name == "build"
-    assert parsed([]).out.parent.name == "docs"
+LESS = (["--quick"], ["--rounds", "2"], ["--only", "ours"], ["--size", "events=9"], ["--wrap", "perf"])
+
+
+@pytest.mark.parametrize("less", LESS, ids=lambda less: str(less[0]))
+def test_less_than_a_whole_run_leaves_the_kept_figures_alone(
+    less: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert parsed([*less, "growth"]).out == ELSEWHERE
+    assert parsed([*less, "--out", str(tmp_path)]).out == tmp_path
+    with pytest.raises(SystemExit):
+        parsed([*less, "--out", str(KEPT)])
+    assert f"{less[0]}" in capsys.readouterr().err
+    assert parsed([*less, "--page", "--out", str(KEPT)]).out == KEPT, "drawing measures nothing"
+
+
+def test_a_whole_run_is_kept() -> None:
+    assert parsed([]).out == parsed(["sink", "--rounds", "3"]).out == KEPT
     assert dict(parsed(["--size", "most=10_000", "growth"]).size) == {"most": 10_000}
+
+
+class _Broken:
+    """A part that is ended by a signal in its second piece."""
+
+    @staticmethod
+    def run(run: Run) -> None:
+        run.piece("first", lambda: run.found.notes.append("measured"))
+        run.piece("second", lambda: sys.exit(143))
+
+
+def test_what_a_part_has_found_outlives_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bench.parts.broken", cast(ModuleType, _Broken))
+    part = Part("broken", "Broken", "", 1, "bench.parts.broken")
+    with pytest.raises(SystemExit):
+        measured(part, parsed(["--out", str(tmp_path)]), SharedServers(), Console(quiet=True))
+    kept = load(tmp_path / "broken.json")
+    assert (kept.notes, kept.failed) == (("measured",), BROKEN_OFF)
 
 
 def test_a_piece_that_fails_is_told_and_the_next_ones_go_on() -> None:
