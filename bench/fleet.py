@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import psycopg
 from confluent_kafka import ConsumerGroupState
@@ -17,7 +18,7 @@ from bench import paced
 from bench.backlog import Result, Wrong, check, stamp_when_appended, until_written
 from bench.meter import Meter
 from bench.paced import Beyond, Stream
-from bench.processes import Process, running
+from bench.processes import Process, own_home, running
 from bench.servers import Servers, own_database, own_topics
 from bench.workload import Workload, preload
 from ops.clinic import Clinic
@@ -29,6 +30,12 @@ SETTLED_S = 60.0
 SESSION_S = 30.0
 """Long enough that workers that stand still while a backlog is written keep their partitions."""
 WINDOW_MS = 1_000
+PAUSE_BEYOND_SESSION_S = 3.0
+
+
+def longest_pause_s() -> float:
+    """The bar of a pause (a kill, a restart): what the group takes to miss a member, and three seconds."""
+    return Settings().session_timeout_s + PAUSE_BEYOND_SESSION_S
 
 
 def measure(workers: int, workload: Workload, at: Servers, database_url: str) -> Result:
@@ -63,8 +70,10 @@ def measure(workers: int, workload: Workload, at: Servers, database_url: str) ->
 
 
 @contextmanager
-def _worker(settings: Settings, url: str, more: dict[str, str]) -> Iterator[Process]:
-    with running("worker", settings=settings, database_url=url, more=more) as processes:
+def _worker(
+    settings: Settings, url: str, more: dict[str, str], home: Path | None = None
+) -> Iterator[Process]:
+    with running("worker", settings=settings, database_url=url, more=more, home=home) as processes:
         yield processes["worker"]
 
 
@@ -108,12 +117,13 @@ def rolling_restart(at: Servers, stream: Stream, *, standbys: int, named: bool) 
         ExitStack() as stack,
     ):
         admin = AdminClient({"bootstrap.servers": at.bootstrap})
+        homes = [stack.enter_context(own_home()) for _ in range(2)]
 
         def started(number: int) -> Process:
-            """A worker, the first or the second."""
+            """A worker, the first or the second; a restarted one finds its disk as it left it."""
             more = {"RAJADA_STANDBY_REPLICAS": str(standbys)}
             more |= {"CONSUMER_GROUP_INSTANCE_ID": f"worker-{number}"} if named else {}
-            return stack.enter_context(_worker(settings, url, more))
+            return stack.enter_context(_worker(settings, url, more, homes[number]))
 
         fleet = [started(number) for number in range(2)]
         for process in others.values():

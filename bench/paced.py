@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import psycopg
 
 from bench.backlog import Wrong
+from bench.commits import events_in_jobs
 from ops.clinic import Clinic, Message, Patient
 
 READ_EVERY_S = 0.003
@@ -61,6 +62,8 @@ class Beyond:
     """Of each window's first message: from before its INSERT until its job's row is seen, less the window."""
     paced: float
     """Messages a second that were really written."""
+    doubled: int
+    """Events of the whole database that are in a second job, too."""
 
 
 def measure(url: str, clinic: Clinic, patients: Sequence[Patient], stream: Stream, window_ms: int) -> Beyond:
@@ -90,7 +93,9 @@ def measure(url: str, clinic: Clinic, patients: Sequence[Patient], stream: Strea
             time.sleep(READ_EVERY_S)
     if len(beyond) != stream.windows:
         raise Wrong(f"{len(beyond)} of {stream.windows} windows were written")
-    return Beyond(tuple(beyond), stream.messages / max(wrote[0], stream.seconds))
+    in_jobs, different = events_in_jobs(url)
+    paced = stream.messages / max(wrote[0], stream.seconds)
+    return Beyond(tuple(beyond), paced, in_jobs - different)
 
 
 def _write(

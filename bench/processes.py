@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +62,17 @@ def peak_mib(pid: int | None) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process that somebody else has started and ends."""
+
+    pid: int | None
+
+    def usage(self) -> Usage:
+        """What it has used since it was started (Linux)."""
+        return Usage(cpu_s(self.pid), peak_mib(self.pid))
+
+
 class Process:
     """One of `COMMANDS`, running."""
 
@@ -77,6 +88,8 @@ class Process:
         self.name = name
         self._status = home / "status"
         self._log = home / f"{name}.log"
+        # a predecessor's word in the same home is not this one's
+        (self._status / f"{name}.json").unlink(missing_ok=True)
         environment = {
             **os.environ,
             "KAFKA_BOOTSTRAP_SERVERS": settings.bootstrap(),
@@ -145,19 +158,27 @@ class Process:
 
 
 @contextmanager
+def own_home() -> Iterator[Path]:
+    """A folder for the state of a process, removed after the block."""
+    with tempfile.TemporaryDirectory(prefix="rajada-bench-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@contextmanager
 def running(
     *names: str,
     settings: Settings,
     database_url: str,
     wrap: tuple[str, ...] = (),
     more: Mapping[str, str] | None = None,
+    home: Path | None = None,
 ) -> Iterator[dict[str, Process]]:
     """Start processes of `COMMANDS` and stop them after the block.
 
-    `wrap` is put before their commands; `more`: further variables of their environment.
+    `wrap` is put before their commands; `more`: further variables of their environment; `home`: where their
+    state lies, kept for those that are started there later; without it, a folder that ends with the block.
     """
-    with tempfile.TemporaryDirectory(prefix="rajada-bench-") as folder:
-        home = Path(folder)
+    with nullcontext(home) if home else own_home() as home:
         started: dict[str, Process] = {}
         try:
             for name in names:

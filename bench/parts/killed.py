@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bench import workload
+from bench.fleet import longest_pause_s
 from bench.guard import OURS
 from bench.part import Run
 from bench.peer import Unavailable
@@ -47,6 +48,8 @@ def run(run: Run) -> None:
             doubled = sum(each.audit.doubled + each.audit.changed for each in one.rounds)
             run.found.bars.append(Bar("ours, events lost by a kill", lost, "=", 0))
             run.found.bars.append(Bar("ours, events in two different jobs after it", doubled, "=", 0))
+            pause = max(each.pause_s or each.away_s for each in one.rounds)
+            run.found.bars.append(Bar("ours, longest pause after a kill", pause, "≤", longest_pause_s(), "s"))
 
 
 def _peers(run: Run, kill_of: Callable[[Streaming], Callable[[], Killed]]) -> Iterator[Victim]:
@@ -85,6 +88,7 @@ def _killed(run: Run, number: int, one: Victim) -> bool:
 
 def _line(one: Victim) -> Line:
     rounds = [each.audit for each in one.rounds]
+    pauses = [each.pause_s for each in one.rounds if each.pause_s is not None]
     return Line(
         name=one.name,
         rounds=tuple(float(each.doubled) for each in rounds),
@@ -94,7 +98,9 @@ def _line(one: Victim) -> Line:
             "sent again": float(max(each.again for each in rounds)),
             "job records before": float(min(each.before for each in one.rounds)),
             "back after s": round(max(each.away_s for each in one.rounds), 1),
+            **({"longest pause s": round(max(pauses), 1)} if pauses else {}),
         },
+        peak_mib=max(each.peak_mib for each in one.rounds),
     )
 
 
@@ -108,6 +114,7 @@ def _table(events: int, lines: tuple[Line, ...]) -> Table:
         note=(
             "In two jobs: under two job ids. In a job that changed: its id was sent again with other "
             "events. Sent again: in more than one record, whatever its id; who knows the id may drop it. "
-            "The most of any round."
+            "Longest pause: how long any window waited for its outcome beyond its deadline. The most of any "
+            "round."
         ),
     )

@@ -20,11 +20,12 @@ from typing import Protocol
 from confluent_kafka.admin import AdminClient
 
 from bench.backlog import Wrong
+from bench.latency import longest_wait_s
 from bench.peers.audit import Audit, audit
 from bench.peers.feeding import Feed
 from bench.peers.measuring import Streaming, collect, ends_of
 from bench.peers.program import Command, Program, variables
-from bench.processes import NotReady, Process
+from bench.processes import NotReady, Process, Usage
 from bench.servers import Servers, own_topics
 from bench.workload import WINDOW_MS, Workload, records_of
 from settings import Settings
@@ -57,6 +58,9 @@ class Victim(Protocol):
     def kill(self) -> None:
         """`kill -9`."""
 
+    def usage(self) -> Usage:
+        """What it has used since it was started."""
+
 
 class Worker(Process):
     """Our worker, to be killed."""
@@ -70,10 +74,9 @@ class Worker(Process):
             return super().wait_ready()
 
     def kill(self) -> None:
-        """`kill -9`; what it said of itself is taken away, so that its successor's word is waited for."""
+        """`kill -9`."""
         os.kill(self.pid, signal.SIGKILL)
         self.stop()
-        (self._status / f"{self.name}.json").unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,17 @@ class Killed:
     """Records in the jobs topic at the kill, ends of transactions too."""
     away_s: float
     """From the kill until the process had its partitions and its state again."""
+    peak_mib: float
+    """Most memory that it or its successor had resident."""
+    pause_s: float | None = None
+    """The longest that any window waited beyond its deadline; of ours, whose outcomes tell deadlines."""
 
 
 def kill_ours(workload: Workload, at: Servers, database_url: str) -> Killed:
     """Kill our worker once. Raises bench.processes.NotReady."""
     with _corner(at) as (settings, home):
-        return _killed(OURS, workload, settings, lambda: Worker("worker", settings, database_url, home, ()))
+        killed = _killed(OURS, workload, settings, lambda: Worker("worker", settings, database_url, home))
+        return replace(killed, pause_s=longest_wait_s(at.bootstrap, settings))
 
 
 def kill_peer(peer: Streaming, workload: Workload, at: Servers, database_url: str) -> Killed:
@@ -119,6 +127,7 @@ def _killed(peer: Streaming, workload: Workload, settings: Settings, start: Call
         running.wait_ready()
         _send(feed, workload, 0, reached)
         before = _until_begun(peer, settings, running, workload.windows // 10)
+        peak_mib = running.usage().peak_mib
         running.kill()
         killed_s = time.monotonic()
         running = start()
@@ -128,11 +137,12 @@ def _killed(peer: Streaming, workload: Workload, settings: Settings, start: Call
             time.sleep(2 * WINDOW_MS / 1_000 + 1)
             feed.end(time.time_ns() // 1_000_000)
         _until_quiet(peer, settings, running)
+        peak_mib = max(peak_mib, running.usage().peak_mib)
         came_out = collect(peer, settings)
     finally:
         running.stop()
     found = audit([one.event_id for one in workload.events], came_out.jobs)
-    return Killed(peer.name, found, before, away_s)
+    return Killed(peer.name, found, before, away_s, peak_mib)
 
 
 def _send(feed: Feed, workload: Workload, first: int, last: int) -> None:
