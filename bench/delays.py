@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -60,8 +61,18 @@ def delays_ms(count: int, longest_ms: int, seed: int = 1) -> Iterator[int]:
         yield int(10 ** dice.uniform(1.0, math.log10(longest_ms)))
 
 
-def send(bootstrap: str, settings: Settings, rate: float, count: int, longest_ms: int) -> None:
-    """Send the records, each at its time; its due time is its value's beginning."""
+def send(
+    bootstrap: str,
+    settings: Settings,
+    rate: float,
+    count: int,
+    longest_ms: int,
+    took_s: Synchronized[float],
+) -> None:
+    """Send the records, each at its time; its due time is its value's beginning.
+
+    `took_s` is set to how long it took: more than the rate wants where the sender can't keep up.
+    """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 2, "acks": "all"}
     )
@@ -81,6 +92,7 @@ def send(bootstrap: str, settings: Settings, rate: float, count: int, longest_ms
         )
         headers: list[tuple[str, str | bytes | None]] = [*written]
         producer.produce(settings.topic(topic), raw, key, partition, headers=headers)
+    took_s.value = time.monotonic() - began
     producer.flush()
 
 
@@ -158,6 +170,8 @@ class Measured:
     cpu_s: float
     """Of all forwarders."""
     peak_mib: float
+    sent_per_s: float
+    """Records a second that the sender really sent."""
 
     @property
     def missing(self) -> int:
@@ -192,7 +206,10 @@ def measure(bootstrap: str, *, rate: float, seconds: float, longest: float, forw
     ensure_topics(bootstrap, settings)
     count = int(rate * seconds)
     spawn = multiprocessing.get_context("spawn")
-    sender = spawn.Process(target=send, args=(bootstrap, settings, rate, count, int(longest * 1000)))
+    sending_s: Synchronized[float] = spawn.Value("d", seconds)
+    sender = spawn.Process(
+        target=send, args=(bootstrap, settings, rate, count, int(longest * 1000), sending_s)
+    )
     with ExitStack() as stack:
         started: list[Process] = []
         for _ in range(forwarders):
@@ -217,6 +234,7 @@ def measure(bootstrap: str, *, rate: float, seconds: float, longest: float, forw
         hops=hops,
         cpu_s=sum(one.cpu_s for one in used) - before,
         peak_mib=max(one.peak_mib for one in used),
+        sent_per_s=count / max(sending_s.value, seconds),
     )
 
 
@@ -224,7 +242,8 @@ def tell(one: Measured, console: Console) -> None:
     """Print it."""
     console.print(shown(one.arrived))
     console.print(
-        f"{one.sent:,} records in {one.seconds:.0f} s, {one.missing:,} missing, {one.twice:,} twice; "
+        f"{one.sent:,} records in {one.seconds:.0f} s, sent at {one.sent_per_s:,.0f}/s, "
+        f"{one.missing:,} missing, {one.twice:,} twice; "
         f"{one.hops:,} hops, {one.cpu_s / max(one.hops, 1) * 1e6:.0f} µs of CPU a hop, {one.peak_mib:.0f} MiB"
     )
     console.print(

@@ -3,8 +3,9 @@
 `python -m bench.executor [--jobs N] [--rounds N] [--concurrency N] [--delay-ms N]` starts what it needs:
 Kafka, Postgres, the stand-in engine (turns of 20 ms) and a worker. Each round runs httpx alone, then our
 handler of turns alone (over small pools: httpx' own costs more with each connection), then the worker over as
-many job records of as many contacts: from the first record's append to the last `done`. One machine carries
-the loop, the engine and the servers; the processors' own clocks are printed too.
+many job records of as many contacts: from the first record's append to the last `done`; every other round
+goes the other way round, and a first one warms up. One machine carries the loop, the engine and the servers;
+the processors' own clocks are printed too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import statistics
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -104,8 +106,10 @@ def _ended(at: Settings, worker: Process, wanted: set[str]) -> float:
 def measure(
     at: Servers, jobs: int, rounds: int, concurrency: int, delay_ms: int
 ) -> list[tuple[Measure, Measure, Round]]:
-    """All three, in turns, in one run."""
-    found = []
+    """All three, in turns, in one run; the first round is not among what is returned."""
+    loops: list[Measure] = []
+    handlers: list[Measure] = []
+    ours: list[Round] = []
     with engine_process(delay_ms) as url, own_database(at.admin_url) as database, own_topics(at) as settings:
         more = {
             "AGENT_ENGINE_URL": url,
@@ -115,11 +119,15 @@ def measure(
         with running("worker", settings=settings, database_url=database, more=more) as processes:
             worker = processes["worker"]
             worker.wait_ready()
-            for _ in range(rounds):
-                loop = asyncio.run(bare(url, turns(jobs), concurrency))
-                handler = asyncio.run(handled(url, turns(jobs), concurrency))
-                found.append((loop, handler, work_off(settings, worker, turns(jobs))))
-    return found
+            works: tuple[Callable[[], None], ...] = (
+                lambda: loops.append(asyncio.run(bare(url, turns(jobs), concurrency))),
+                lambda: handlers.append(asyncio.run(handled(url, turns(jobs), concurrency))),
+                lambda: ours.append(work_off(settings, worker, turns(jobs))),
+            )
+            for number in range(rounds + 1):
+                for work in works if number % 2 else works[::-1]:
+                    work()
+    return list(zip(loops, handlers, ours, strict=True))[1:]
 
 
 def main() -> int:

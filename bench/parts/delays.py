@@ -27,7 +27,8 @@ def run(run: Run) -> None:
             found.append(measure(bootstrap, rate=rate, seconds=seconds, longest=longest))
             told = found[-1]
             run.say(
-                f"round {number + 1} {rate:,}/s: p99 {told.late_ms(0.99):.0f} ms late, "
+                f"round {number + 1} {rate:,}/s: {told.sent_per_s:,.0f}/s were sent, "
+                f"p99 {told.late_ms(0.99):.0f} ms late, "
                 f"{told.early} early, {told.missing} missing, {told.twice} twice"
             )
         lines.append(_line(rate, found))
@@ -50,6 +51,8 @@ def run(run: Run) -> None:
 
 
 def _line(rate: int, found: list[Measured]) -> Line:
+    sent = min(one.sent_per_s for one in found)
+    slow = f"; only {sent:,.0f} a second could be sent here" if sent < 0.95 * rate else ""
     return Line(
         name=f"{rate:,} records/s",
         rounds=tuple(round(one.late_ms(0.99), 1) for one in found),
@@ -60,5 +63,5 @@ def _line(rate: int, found: list[Measured]) -> Line:
             "max ms": round(max(one.late_ms(1.0) for one in found), 1),
             "hops": statistics.median(one.hops for one in found),
         },
-        note="CPU is that of the forwarder, a hop",
+        note=f"CPU is that of the forwarder, a hop{slow}",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 
 from bench import dlq
+from bench.dlq import Requeued
 from bench.part import Run
 from bench.recovery import Recovered, both, filled
 from bench.results import Bar, Line, Table
@@ -17,6 +18,8 @@ BAR_MEMORY_MIB = 1_024
 BAR_CONTACTS = 1_000_000
 """The bars are those of a million."""
 LETTERS = 100_000
+UNLIMITED = "1000000"
+"""Letters a second that the command is allowed: more than it can."""
 
 
 def run(run: Run) -> None:
@@ -67,23 +70,34 @@ def _line(name: str, found: list[Recovered]) -> Line:
 
 def _letters(run: Run) -> None:
     letters = run.size("letters", LETTERS)
-    at, found = run.at, []
+    as_it_comes, unlimited = list[Requeued](), list[Requeued]()
     for number in range(run.rounds):
-        found.append(dlq.measure(at, letters))
-        if found[-1].arrived != letters:
-            raise RuntimeError(f"{found[-1].arrived} copies of {letters} letters: {found[-1].copies}")
-        run.say(f"round {number + 1}: {letters:,} letters requeued in {found[-1].seconds:.1f} s")
-    line = Line(
-        name="rajada dlq requeue",
+        for found, rate in ((as_it_comes, None), (unlimited, UNLIMITED)):
+            found.append(dlq.measure(run.at, letters, rate))
+            if found[-1].arrived != letters:
+                raise RuntimeError(f"{found[-1].arrived} copies of {letters} letters: {found[-1].copies}")
+            run.say(
+                f"round {number + 1}: {letters:,} letters requeued in {found[-1].seconds:.1f} s, "
+                f"at most {rate or '5000'} a second"
+            )
+    lines = (
+        _requeued("rajada dlq requeue", as_it_comes, "held to 5,000 letters a second"),
+        _requeued(f"rajada dlq requeue --rate {UNLIMITED}", unlimited, "as fast as it can"),
+    )
+    note = "The whole command, its start too."
+    title = f"{letters:,} dead letters requeued"
+    run.found.tables.append(Table(title=title, unit="letters/s", lines=lines, chart="none", note=note))
+    slowest = max(one.seconds for one in as_it_comes)
+    if letters >= LETTERS:
+        run.found.bars.append(Bar(title, slowest, "≤", dlq.BAR_S, "s"))
+
+
+def _requeued(name: str, found: list[Requeued], note: str) -> Line:
+    return Line(
+        name=name,
         rounds=tuple(round(one.letters / one.seconds, 1) for one in found),
         cpu_us=tuple(round(one.cpu_s / one.letters * 1e6, 1) for one in found),
         peak_mib=max(one.peak_mib for one in found),
         also={"letters/s while copying": round(max(one.letters / one.copying_s for one in found), 1)},
-        note="the whole command, its start too; it goes at 5,000 letters a second unless told otherwise",
+        note=note,
     )
-    run.found.tables.append(
-        Table(title=f"{letters:,} dead letters requeued", unit="letters/s", lines=(line,), chart="none")
-    )
-    slowest = max(one.seconds for one in found)
-    if letters >= LETTERS:
-        run.found.bars.append(Bar(f"{letters:,} dead letters requeued", slowest, "≤", dlq.BAR_S, "s"))

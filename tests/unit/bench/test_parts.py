@@ -69,7 +69,7 @@ def test_bars_and_goals_of_the_main_path(size: Size, of_plain: str, limits: list
 
 def test_lateness_counts_what_is_missing_early_or_twice() -> None:
     arrived = tuple(Arrived(10, late) for late in (-1.0, 5.0, 7.0))
-    one = Measured(4, 1.0, arrived, 1, 8, 0.1, 50.0)
+    one = Measured(4, 1.0, arrived, 1, 8, 0.1, 50.0, sent_per_s=4.0)
     assert (one.missing, one.early, one.twice) == (2, 1, 1)
     assert one.late_ms(0.5) == 5.0 and one.late_ms(1.0) == 7.0
     assert not one.met
