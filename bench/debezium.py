@@ -11,7 +11,8 @@ from pathlib import Path
 import psycopg
 
 from bench.latency import Latency
-from bench.processes import cpu_s, peak_mib
+from bench.meter import Meter
+from bench.processes import Started
 from bench.relay import PER_TRANSACTION, Backlog, fill, read, trickle
 from bench.servers import Servers, own_database, own_topics
 from ops.cdc.connectors import Connectors
@@ -57,10 +58,12 @@ def measure(
             connect.wait_for(name, "STOPPED", _STOP_S)
             with psycopg.connect(url, autocommit=True) as database:
                 fill(database, rows)
-            used_s, began = cpu_s(pid), time.time()
-            connect.resume(name)
-            records = read(at, settings, rows // PER_TRANSACTION * PER_TRANSACTION)
+            with Meter(at.admin_url, [Started(pid)]) as meter:
+                before, began = meter.read(), time.time()
+                connect.resume(name)
+                records = read(at, settings, rows // PER_TRANSACTION * PER_TRANSACTION)
+                used = meter.read().since(before)
             ended = max(record.timestamp()[1] for record in records) / 1000
-            behind = Backlog(len(records), ended - began, cpu_s(pid) - used_s, peak_mib(pid))
+            behind = Backlog(len(records), ended - began, used)
             told = trickle(at, settings, url, pace, seconds)
     return behind, told

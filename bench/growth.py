@@ -20,7 +20,8 @@ from confluent_kafka import Producer
 
 from bench.decisions import backend_cpu_s, measure, questions_of
 from bench.servers import own_database
-from bench.sink import EVENTS_A_WINDOW, Bench, outcomes_of, seed
+from bench.sink import seed
+from bench.sink_workload import EVENTS_A_WINDOW, Bench, outcomes_of
 from settings import Settings
 from sinks.batch import Taken, batch_of
 from sinks.writer import Writer

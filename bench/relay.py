@@ -21,6 +21,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as Record
 
 from bench.latency import Latency
+from bench.meter import Meter, Reading
 from bench.processes import running
 from bench.servers import Servers, own_database, own_topics, servers
 from db.publisher import EVENT_TYPES
@@ -58,14 +59,14 @@ class Backlog:
 
     rows: int
     seconds: float
-    cpu_s: float
-    peak_mib: float
+    used: Reading
+    """From the beginning of `seconds`, start-up not counted."""
 
     def __str__(self) -> str:
         """In one line."""
         return (
             f"{self.rows} rows in {self.seconds:.2f} s: {self.rows / self.seconds:,.0f} rows/s, "
-            f"{self.cpu_s:.1f} s CPU of the publisher, {self.peak_mib:.0f} MiB"
+            f"{self.used.cpu_s:.1f} s CPU of the publisher, {self.used.peak_mib:.0f} MiB"
         )
 
 
@@ -101,13 +102,15 @@ def backlog(at: Servers, rows: int) -> Backlog:
         begin_here(url, settings)
         with psycopg.connect(url, autocommit=True) as connection:
             fill(connection, rows)
-        with running("relay", settings=settings, database_url=url) as processes:
-            relay = processes["relay"]
-            began = relay.wait_ready()
+        with (
+            running("relay", settings=settings, database_url=url) as processes,
+            Meter(at.admin_url, processes.values()) as meter,
+        ):
+            began, before = processes["relay"].wait_ready(), meter.read()
             records = read(at, settings, rows // PER_TRANSACTION * PER_TRANSACTION)
-            usage = relay.usage()
+            used = meter.read().since(before)
         ended = max(record.timestamp()[1] for record in records) / 1000
-        return Backlog(len(records), ended - began, usage.cpu_s, usage.peak_mib)
+        return Backlog(len(records), ended - began, used)
 
 
 def latency(at: Servers, pace: float, seconds: float) -> Latency:

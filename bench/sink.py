@@ -6,9 +6,10 @@ On given servers (KAFKA_BOOTSTRAP_SERVERS, and DATABASE_URL of a role that may c
 ones. Makes databases and topics of its own and drops them.
 
 Measured apart: stops of one event, windows of three events with their job, starts and ends of those jobs,
-windows of events that have no row (hand-produced ones); and all of it mixed as it comes. Beside each stands a
-bare UPDATE of the same rows in a database of its own (`bench.sink_bare`), in turns. The sink also reads from
-Kafka, decodes and writes the trace; the bare one does not.
+windows of events that have no row (hand-produced ones); and all of it mixed, alike in every
+round (`bench.sink_workload`). Beside each stands a bare UPDATE of the same rows in a database of its own
+(`bench.sink_bare`), in turns. The sink also reads from Kafka, decodes and writes the trace; the bare one does
+not.
 """
 
 from __future__ import annotations
@@ -27,39 +28,22 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Self
 
-import msgspec
 import psycopg
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from psycopg.conninfo import make_conninfo
 
-from bench import wal
-from bench.processes import cpu_s
+from bench.meter import Meter, Reading
+from bench.processes import Started, Usage
 from bench.servers import Servers, servers
 from bench.sink_bare import bare
+from bench.sink_workload import CONTACTS, ROUND, Bench, Kind, kinds, outcomes_of
 from db.migrate import migrate
 from schemas.codec import encode_outcome
-from schemas.records import EventOutcome, EventRef, Job, Outcome
+from schemas.records import Outcome
 from schemas.topic_names import DEAD, OUTCOMES
 from settings import Settings
 from sinks.outcomes import BATCH, run_sink
-
-CONTACTS = 2_000
-EVENTS_A_WINDOW = 3
-ROUND = 20_000
-"""Outcomes of one round: ten batches of the sink, and few enough that a busy machine is as busy for both."""
-
-
-@dataclass(frozen=True)
-class Bench:
-    """Where it runs."""
-
-    url: str
-    bare_url: str
-    bootstrap: str
-    settings: Settings
-    organization: str
-    contacts: list[str]
 
 
 def child(url: str, bootstrap: str, settings: Settings) -> None:
@@ -101,75 +85,6 @@ def prepared(at: Servers, partitions: int) -> Iterator[Bench]:
         with psycopg.connect(admin_url, autocommit=True) as connection:
             for one in names:
                 connection.execute(f"DROP DATABASE {one} WITH (FORCE)")
-
-
-def outcomes_of(bench: Bench, count: int, events: int, job: bool) -> Iterator[Outcome]:
-    """Outcomes as the window stage sends them."""
-    for n in range(count):
-        ids = [str(uuid.uuid4()) for _ in range(events)]
-        contact = bench.contacts[n % CONTACTS]
-        at_ms = time.time_ns() // 1_000_000
-        conversation = str(uuid.uuid4())
-        messages = {one: str(uuid.uuid4()) for one in ids}
-        payload = {
-            "conversation_id": conversation, "contact_id": contact, "channel_session_id": conversation,
-            "inbound_message_id": messages[ids[-1]], "crm_event_id": ids[0], "event_ids": ids,
-        }  # fmt: skip
-        facts = {
-            "conversation_id": conversation, "messages": messages, "opened_ms": at_ms - 8_000,
-            "deadline_ms": at_ms, "length_ms": 8_000,
-        }  # fmt: skip
-        made = Job(
-            id=str(uuid.uuid4()), organization_id=bench.organization, contact_id=contact, kind="inbound_turn",
-            source_event_id=ids[0], seq=2, created_at_ms=at_ms, run_after_ms=at_ms,
-            payload=json.dumps(payload), events=tuple(EventRef(one) for one in ids),
-        )  # fmt: skip
-        yield Outcome(
-            organization_id=bench.organization, contact_id=contact, at_ms=at_ms, stage="decide",
-            events=tuple(EventOutcome(event_id=one, seq=1, attempts=1) for one in ids), status="done",
-            outcome="job" if job else "superseded_by_newer_inbound", job_id=made.id if job else None,
-            job=made if job else None, job_status="pending" if job else None, facts=json.dumps(facts),
-        )  # fmt: skip
-
-
-def lives_of(made: list[Outcome]) -> Iterator[Outcome]:
-    """Starts and ends of the jobs of windows, as the executor sends them: one of a contact at a time."""
-    for first in range(0, len(made), CONTACTS):
-        jobs = [outcome.job for outcome in made[first : first + CONTACTS] if outcome.job is not None]
-        for seq, status, facts in (
-            (3, "running", '{"attempt":1}'), (4, "done", '{"attempt":1,"duration_ms":900,"http_status":200}'),
-        ):  # fmt: skip
-            for job in jobs:
-                moved = msgspec.structs.replace(job, seq=seq, attempt=1)
-                yield Outcome(
-                    organization_id=job.organization_id, contact_id=job.contact_id,
-                    at_ms=time.time_ns() // 1_000_000, stage="execute", events=(), status="done",
-                    outcome="done" if status == "done" else None, job_id=job.id, job=moved,
-                    job_status=status, facts=facts,
-                )  # fmt: skip
-
-
-def mixed_of(bench: Bench, count: int) -> Iterator[Outcome]:
-    """As it comes: for each window with a job a start and an end of another one, and half a stop."""
-    windows: list[Outcome] = []
-    for _ in range(0, count, ROUND):
-        before, windows = windows, list(outcomes_of(bench, ROUND * 2 // 7, EVENTS_A_WINDOW, True))
-        lives = list(lives_of(before or windows))
-        stops = list(outcomes_of(bench, ROUND - len(windows) - len(lives), 1, False))
-        mixed = [*windows, *lives, *stops] if before else [*windows, *stops]
-        if before:
-            # each kind in its own order, one among the other
-            places = sorted(range(len(mixed)), key=lambda n: _place(n, len(windows), len(lives), len(stops)))
-            mixed = [mixed[n] for n in places]
-        yield from mixed
-
-
-def _place(n: int, *sizes: int) -> float:
-    for size in sizes:
-        if n < size:
-            return n / size
-        n -= size
-    return 1.0
 
 
 def seed(url: str, bench: Bench, outcomes: list[Outcome]) -> None:
@@ -236,10 +151,9 @@ class Sink:
         self.written += count
         return time.perf_counter() - started
 
-    def cpu_s(self) -> float:
-        """CPU seconds that it has used."""
-        assert self._process.pid is not None
-        return cpu_s(self._process.pid)
+    def usage(self) -> Usage:
+        """What it has used since it was started."""
+        return Started(self._process.pid).usage()
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process.pid is not None
@@ -253,55 +167,51 @@ class Compared:
     name: str
     sink: tuple[float, ...]
     bare: tuple[float, ...]
-    cpu_us: tuple[float, ...]
-    """CPU µs of the sink's process an outcome."""
-    wal_bytes: float
-    """Write-ahead log of the sink's writes, bytes an outcome (median)."""
+    used: tuple[Reading, ...]
+    """Of the sink, a round."""
+    outcomes: int
+    """Of a round."""
+    rows: int
+    """Rows of events and jobs that they write, in all rounds; the trace is not among them."""
+
+    @property
+    def rows_per_s(self) -> float:
+        """Rows a second that the sink writes (median)."""
+        return median(self.sink) * self.rows / (self.outcomes * len(self.sink))
 
     def __str__(self) -> str:
         """In one line."""
         ratios = [ours / least for ours, least in zip(self.sink, self.bare, strict=True)]
         told = f"{self.name:34} {median(self.sink):>9,.0f} outcomes/s   bare {median(self.bare):>9,.0f}"
-        return f"{told}   ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        return (
+            f"{told}   ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})   "
+            f"{self.rows_per_s:,.0f} rows/s"
+        )
 
 
-def compare(
-    bench: Bench,
-    producer: Producer,
-    sink: Sink,
-    name: str,
-    outcomes: list[Outcome],
-    rows: bool,
-    of_round: int = ROUND,
-) -> Compared:
+def compare(bench: Bench, producer: Producer, sink: Sink, kind: Kind, of_round: int = ROUND) -> Compared:
     """Round by round the bare statements, then the sink with the same outcomes; what else runs meets both."""
-    found, beside, cpu_us, logged = [], [], [], []
-    for first in range(0, len(outcomes), of_round):
-        part = outcomes[first : first + of_round]
-        if rows:
-            seed(bench.url, bench, part)
-            seed(bench.bare_url, bench, part)
+
+    def given(part: list[Outcome]) -> float:
+        """Give the sink, which stands still, a part, and let the bare statements write it."""
+        for url in (bench.url, bench.bare_url) if kind.seeded else ():
+            seed(url, bench, part)
         sink.freeze()
         produce(bench, producer, part)
-        least = bare(bench.bare_url, part, BATCH)
-        before = sink.cpu_s()
-        with wal.written(bench.url) as log:
-            seconds = sink.write(len(part))
-        found.append(len(part) / seconds)
-        beside.append(len(part) / least)
-        cpu_us.append((sink.cpu_s() - before) / len(part) * 1e6)
-        logged.append(log.size / len(part))
-    return Compared(name, tuple(found), tuple(beside), tuple(cpu_us), median(logged))
+        return bare(bench.bare_url, part, BATCH)
 
-
-def kinds(bench: Bench, count: int) -> Iterator[tuple[str, list[Outcome], bool]]:
-    """What is measured apart: name, outcomes, and whether their events have rows."""
-    windows = list(outcomes_of(bench, count, EVENTS_A_WINDOW, True))
-    yield "stops of one event", list(outcomes_of(bench, count, 1, False)), True
-    yield "windows of three with their job", windows, True
-    yield "starts and ends of those jobs", list(lives_of(windows)), False
-    yield "all of it mixed", list(mixed_of(bench, count)), True
-    yield "windows without rows", list(outcomes_of(bench, count, EVENTS_A_WINDOW, True)), False
+    if kind.lead:
+        given(kind.lead)
+        sink.write(len(kind.lead))
+    found, beside, used = [], [], []
+    with Meter(bench.url, [sink]) as meter:
+        for first in range(0, len(kind.outcomes), of_round):
+            part = kind.outcomes[first : first + of_round]
+            least, before = given(part), meter.read()
+            found.append(len(part) / sink.write(len(part)))
+            beside.append(len(part) / least)
+            used.append(meter.read().since(before))
+    return Compared(kind.name, tuple(found), tuple(beside), tuple(used), of_round, kind.rows)
 
 
 def producer_of(bench: Bench) -> Producer:
@@ -353,8 +263,8 @@ def main() -> None:
         producer = producer_of(bench)
         with Sink(bench) as sink:
             warm_up(bench, producer, sink, ROUND)
-            for name, outcomes, rows in kinds(bench, arguments.outcomes):
-                print(compare(bench, producer, sink, name, outcomes, rows), flush=True)
+            for kind in kinds(bench, arguments.outcomes, ROUND):
+                print(compare(bench, producer, sink, kind), flush=True)
         latency(bench, producer, arguments.lone)
 
 

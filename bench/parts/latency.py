@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -12,10 +12,11 @@ import psycopg
 
 from bench import debezium, paced
 from bench.latency import Latency, lateness
+from bench.meter import Meter, Metered, Reading
 from bench.paced import Beyond, Stream
 from bench.part import Run
-from bench.processes import cpu_s, running
-from bench.results import Bar, Line, Table
+from bench.processes import Started, running
+from bench.results import MACHINE, Bar, Line, Table
 from bench.servers import own_database, own_topics
 from ops.clinic import Clinic
 from settings import Settings
@@ -39,7 +40,7 @@ class Rounds:
     stream: Stream
     beyond: list[Latency] = field(default_factory=list)
     late: list[Latency] = field(default_factory=list)
-    cpu_us: list[float] = field(default_factory=list)
+    used: list[Reading] = field(default_factory=list)
     paced: list[float] = field(default_factory=list)
 
 
@@ -74,13 +75,13 @@ def _publisher(run: Run, publisher: str, streams: list[Stream], lines: list[Line
 
 
 @contextmanager
-def _pipeline(run: Run, publisher: str, settings: Settings, url: str) -> Iterator[Callable[[], float]]:
-    """Publisher, worker and sink, ready; gives a function that tells the CPU seconds of all three."""
+def _pipeline(run: Run, publisher: str, settings: Settings, url: str) -> Iterator[Sequence[Metered]]:
+    """Publisher, worker and sink, ready."""
     if publisher == "relay":
         with running("relay", "worker", "sink", settings=settings, database_url=url) as processes:
             for process in processes.values():
                 process.wait_ready()
-            yield lambda: sum(one.usage().cpu_s for one in processes.values())
+            yield [*processes.values()]
         return
     with (
         debezium.registered(run.at, settings, url) as (_, _, pid),
@@ -88,7 +89,7 @@ def _pipeline(run: Run, publisher: str, settings: Settings, url: str) -> Iterato
     ):
         for process in processes.values():
             process.wait_ready()
-        yield lambda: cpu_s(pid) + sum(one.usage().cpu_s for one in processes.values())
+        yield [Started(pid), *processes.values()]
 
 
 def _measured(run: Run, publisher: str, streams: list[Stream]) -> list[Rounds]:
@@ -97,16 +98,17 @@ def _measured(run: Run, publisher: str, streams: list[Stream]) -> list[Rounds]:
     with (
         own_database(at.admin_url) as url,
         own_topics(at, jobs_paused=True) as settings,
-        _pipeline(run, publisher, settings, url) as used_s,
+        _pipeline(run, publisher, settings, url) as processes,
+        Meter(at.admin_url, processes) as meter,
         psycopg.connect(url, autocommit=True) as connection,
     ):
         clinic = Clinic.found(connection, debounce_ms=WINDOW_MS)
         _streamed(url, connection, clinic, WARM_UP)
         for number in range(run.rounds):
             for one in found:
-                since_ms, before = time.time_ns() // 1_000_000, used_s()
+                since_ms, before = time.time_ns() // 1_000_000, meter.read()
                 beyond = _streamed(url, connection, clinic, one.stream)
-                one.cpu_us.append((used_s() - before) / one.stream.messages * 1e6)
+                one.used.append(meter.read().since(before))
                 one.beyond.append(Latency.of(beyond.ms))
                 one.late.append(Latency.of(lateness(at.bootstrap, settings, since_ms)))
                 one.paced.append(beyond.paced)
@@ -127,14 +129,17 @@ def _streamed(
 
 
 def _line(publisher: str, of: Rounds) -> Line:
-    slow = min(of.paced) < 0.95 * of.stream.rate
+    slow, messages = min(of.paced) < 0.95 * of.stream.rate, of.stream.messages
     return Line(
         name=f"{publisher}, {of.stream.rate:,.0f}/s",
         series=publisher,
         x=of.stream.rate,
         rounds=tuple(round(one.p99, 1) for one in of.beyond),
-        cpu_us=tuple(round(one, 1) for one in of.cpu_us),
+        cpu_us=tuple(round(one.cpu_s / messages * 1e6, 1) for one in of.used),
+        peak_mib=max(one.peak_mib for one in of.used),
+        wal_bytes=statistics.median(one.wal_bytes / messages for one in of.used),
         also={
+            MACHINE: round(statistics.median(one.machine_s for one in of.used) / messages * 1e6, 1),
             "p50 ms": round(statistics.median(one.p50 for one in of.beyond), 1),
             "max ms": round(max(one.most for one in of.beyond), 1),
             "window late p50 ms": statistics.median(one.p50 for one in of.late),
