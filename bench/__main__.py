@@ -64,6 +64,7 @@ class Begun:
             tables=tuple(found.tables),
             bars=tuple(found.bars),
             notes=tuple(found.notes),
+            peers_method=found.peers_method,
             failed="; ".join([*found.failed, *lacks]),
         )
 

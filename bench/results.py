@@ -140,6 +140,8 @@ class Found(msgspec.Struct, kw_only=True):
     """What was smaller than asked, left out, or failed while the rest went on; a sentence each."""
     versions: dict[str, str] = {}
     """Of servers and peers that took part."""
+    peers_method: str = ""
+    """How the peers that took part were measured, for the page; empty: none did."""
     failed: list[str] = []
     """Pieces that ended before their end while the others went on, and why."""
 
@@ -163,6 +165,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tables: tuple[Table, ...] = ()
     bars: tuple[Bar, ...] = ()
     notes: tuple[str, ...] = ()
+    peers_method: str = ""
+    """How the peers were measured, as it was then; empty: none took part."""
     failed: str = ""
     """Why it ended before its end; what it had found by then is kept."""
 

@@ -15,6 +15,7 @@ from bench.peer import Unavailable
 from bench.peers import killing
 from bench.peers.killing import Killed
 from bench.peers.measuring import Streaming
+from bench.peers.method import PEERS_METHOD
 from bench.results import Bar, Line, Table
 from bench.servers import own_database
 
@@ -63,6 +64,7 @@ def _peers(run: Run, kill_of: Callable[[Streaming], Callable[[], Killed]]) -> It
         except Unavailable as error:
             run.found.notes.append(f"{peer.name}: {error}")
         else:
+            run.found.peers_method = PEERS_METHOD
             yield Victim(peer.name, kill_of(peer))
 
 

@@ -13,6 +13,7 @@ from bench.guard import OURS, PLAIN
 from bench.part import Run
 from bench.peer import Peer, Unavailable
 from bench.peers.audit import extrapolated_s
+from bench.peers.method import PEERS_METHOD
 from bench.results import MACHINE, Bar, Line, Table
 from bench.results import number as figure
 from bench.servers import Servers, own_database
@@ -91,6 +92,7 @@ def _peers(run: Run) -> Iterator[Peer]:
         except Unavailable as error:
             run.found.notes.append(f"{peer.name}: {error}")
         else:
+            run.found.peers_method = PEERS_METHOD
             yield peer
 
 

@@ -11,7 +11,10 @@ Beside ours stand other ways to do the main path's work: Kafka Streams, Quix Str
 transport read the same topic; procrastinate and pgqueuer work on the same rows of `event_log`. Their programs
 are in `bench/peers/`, written as their documentation advises. They are measured in the same rounds as ours,
 by the same clock: from the moment at which a process says that it has its partitions and its state to the
-broker's time of the last job or outcome. Every event must be in exactly one job, else the round counts as
+broker's time of the last job or outcome; for the two queues, as for ours beside them, from the moment at
+which it is ready to read a log that is full until a reader sees the last job's row. What they use is read by
+one meter over that very time: CPU and memory are those of a line's own processes, and what Kafka and Postgres
+do for it shows in the whole machine's CPU. Every event must be in exactly one job, else the round counts as
 failed.
 
 `{INSTALL}` gets their packages. Quix Streams wants an older `confluent-kafka` than ours, so they are best
@@ -41,7 +44,7 @@ event, with its own length. Quix Streams has only windows that are aligned to th
 silence; a session window with our length as its gap gives the same windows on this workload, where a burst
 is shorter than its window and followed by silence, and others elsewhere. It closes a window two lengths
 after its last event, by events only: without traffic it stays open. The two queues take the events that are
-in the log when the window is over.
+in the log when the window is over; the drain before them goes on in the log where it was, by an index.
 
 **Exactly once** is a variant of Kafka Streams here (`kafka-streams-eos`). Its records can be read when its
 transaction is committed, up to 100 ms after the time that is counted.

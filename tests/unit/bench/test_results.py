@@ -5,10 +5,12 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from bench import page, tell
+from bench.peers.method import PEERS_METHOD
 from bench.registry import PARTS, chosen
 from bench.results import Bar, Line, Spread, Table, load, number, save
 from tests.unit.bench.made_up import result
@@ -102,6 +104,12 @@ def test_the_page_tells_parts_that_were_measured_with_date_load_and_machine_and_
     for part in PARTS:
         assert f"## {part.title}" in told
         assert (f"`python -m bench {part.name}` takes" in told) is (part.name != "main-path")
+
+
+def test_the_page_tells_how_peers_were_measured_as_it_was_then() -> None:
+    then = msgspec.structs.replace(result(), peers_method="## The others\n\nBy hand.\n")
+    assert "By hand." in page.text({"main-path": then, "sink": result(part="sink")}, Path())
+    assert PEERS_METHOD in page.text({"sink": result(part="sink")}, Path())
 
 
 def test_the_page_says_what_failed_and_keeps_what_was_found_before() -> None:
