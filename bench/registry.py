@@ -32,7 +32,8 @@ After three quarters, when every engine has closed windows, the process is kille
 again at once with what it left on disk; events go on meanwhile. When the last window is over and nothing
 has come for a while, every job record is read back: which events are in no job, which under two job ids,
 which in a job that was sent again under its id. A job's id follows from its window's first event with all
-of them, so a repetition can be recognised.""",
+of them, so a repetition can be recognised. The pause is the longest time beyond its deadline that a window
+waited for its outcome's record.""",
         minutes=20,
         module="bench.parts.killed",
     ),
@@ -86,7 +87,8 @@ beyond its window that a message waited for its job's row.""",
         "Jobs",
         """\
 A worker runs jobs against a stand-in engine whose turns take 0, 20 and 200 ms, 64 at a time; beside it, in
-turn, a bare httpx loop and our handler alone. What the worker takes beyond the handler is lanes, outcomes,
+turn, the order changing, a bare httpx loop and our handler alone; a first round warms up and is not counted.
+What the worker takes beyond the handler is lanes, outcomes,
 leases and Kafka.""",
         minutes=8,
         module="bench.parts.executor",
@@ -105,7 +107,7 @@ lateness is taken when a reader of committed records has one in its hands.""",
         "The sink",
         """\
 Outcomes lie in Kafka; the sink writes them, and in turn a bare UPDATE of the same rows in a database of its
-own.""",
+own. Every round of a kind is alike, those of all kinds mixed as well.""",
         minutes=5,
         module="bench.parts.sink",
         quick_s=30,
@@ -123,7 +125,8 @@ jobs), in batches over one connection, and judged.""",
         "recovery",
         "Dead letters and recovery",
         """\
-100,000 dead letters are requeued with `rajada dlq requeue`. A worker starts on a changelog of a million
+100,000 dead letters are requeued with `rajada dlq requeue`, at the rate that it keeps by itself and as fast
+as it can. A worker starts on a changelog of a million
 contacts with an open window; is killed; and starts again from its disk.""",
         minutes=6,
         module="bench.parts.recovery",
