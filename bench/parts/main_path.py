@@ -220,6 +220,7 @@ def _line(one: Contestant) -> Line:
         wal_bytes=statistics.median(result.wal_bytes for result in one.results),
         also={
             MACHINE: round(statistics.median(result.machine_us for result in one.results), 1),
+            "jobs": statistics.median(result.jobs for result in one.results),
             "busy cores": round(statistics.median(result.busy for result in one.results), 2),
             **({"jobs repeated": float(repeated)} if repeated else {}),
         },
