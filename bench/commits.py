@@ -3,10 +3,12 @@ sink.
 
 The rows lie committed in the log, as they do for the queues beside ours (`bench.peers.draining`). Worker and
 sink stand by; time counts from the moment at which the relay, which reads the log, says that it is ready,
-until a reader, who looks a few times a second, sees the last event in a job's row.
+until a reader, who looks a few times a second, sees no event that is still open: the sink closes an event in
+the transaction in which it writes its job's row.
 
 The log's times lie in the past, so whenever the worker has caught up with the relay it ends windows by its
-clock, and a burst of which the rest still comes becomes two jobs: events are waited for, not jobs.
+clock. The rest of such a burst is another window, and the first, whose newer messages Postgres has already,
+is superseded: its events are done and in no job, as they would be live.
 """
 
 from __future__ import annotations
@@ -25,7 +27,11 @@ from settings import Settings
 from streams import topics
 
 LOOK_S = 0.2
-_THERE = "SELECT count(*), coalesce(sum(jsonb_array_length(payload -> 'event_ids')), 0) FROM job_queue"
+_OPEN = "SELECT EXISTS (SELECT FROM event_log WHERE status IN ('pending', 'processing'))"
+_TOLD = """
+SELECT (SELECT count(*) FROM job_queue),
+    (SELECT count(*) FROM event_log WHERE outcome = 'superseded_by_newer_inbound')
+"""
 
 
 def measure(name: str, at: Servers, *, events: int, contacts: int, per_window: int) -> Result:
@@ -49,11 +55,9 @@ def _worked_off(name: str, at: Servers, url: str, settings: Settings, workload: 
             Meter(at.admin_url, [*standing_by.values(), *reading.values()]) as meter,
         ):
             started_at, before = reading["relay"].wait_ready(), meter.read()
-            jobs = _until_there(url, workload)
+            _until_done(url, len(workload.events))
             ended_at, used = time.time(), meter.read().since(before)
-    counted = events_in_jobs(url)
-    if counted != (len(workload.events), len(workload.events)):
-        raise Wrong(f"{counted} events (in all, different) are in jobs instead of {len(workload.events)}")
+    jobs = _checked(url, workload)
     return Result(
         name=name,
         events=len(workload.events),
@@ -63,20 +67,30 @@ def _worked_off(name: str, at: Servers, url: str, settings: Settings, workload: 
     )
 
 
-def _until_there(url: str, workload: Workload) -> int:
-    """Wait until as many events are in jobs, and return how many jobs those are. Raises Wrong."""
-    events, patience = len(workload.events), patience_s(len(workload.events))
+def _until_done(url: str, events: int) -> None:
+    """Wait until no event is open. Raises Wrong after a while."""
+    patience = patience_s(events)
     deadline = time.monotonic() + patience
     with psycopg.connect(url, autocommit=True) as connection:
-        while True:
-            row = connection.execute(_THERE).fetchone()
-            assert row is not None
-            jobs, there = row
-            if there >= events:
-                return int(jobs)
+        while connection.execute(_OPEN).fetchone() == (True,):
             if time.monotonic() > deadline:
-                raise Wrong(f"after {patience:.0f} s only {there} of {events} events are in a job's row")
+                raise Wrong(f"after {patience:.0f} s some of {events} events are still open")
             time.sleep(LOOK_S)
+
+
+def _checked(url: str, workload: Workload) -> int:
+    """How many jobs there are. Raises Wrong unless every event is in one, or superseded, and none in two."""
+    events = len(workload.events)
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(_TOLD).fetchone()
+    assert row is not None
+    (jobs, superseded), (in_jobs, different) = row, events_in_jobs(url)
+    if jobs < workload.windows or not different == in_jobs == events - superseded:
+        raise Wrong(
+            f"of {events} events {different} are in {jobs} jobs ({in_jobs} with doubles), {superseded} "
+            f"are superseded; there are {workload.windows} windows"
+        )
+    return int(jobs)
 
 
 def events_in_jobs(url: str) -> tuple[int, int]:

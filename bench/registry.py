@@ -12,8 +12,8 @@ PARTS: tuple[Part, ...] = (
 From the topic to jobs: a backlog lies in the source topic; time counts from the moment at which the process
 owns its partitions to the broker's append time of the last job or outcome. From commit to job row: rows lie
 committed in `event_log`; time counts from the moment at which whoever reads the log (the relay, with worker
-and sink standing by; a queue's drain) is ready, until a reader, who looks five times a second, sees the last
-event in a job's row. All lines of a size work on the same rows, in turn, round by round; a first
+and sink standing by; a queue's drain) is ready, until a reader, who looks five times a second, sees nothing
+left to do. All lines of a size work on the same rows, in turn, round by round; a first
 round warms the servers up and is not counted. The plain loop is a confluent-kafka consumer with the same
 decoding, windows, decisions and bytes, without any of the guarantees: the limit. Every job and outcome is
 read back and checked against the workload. CPU and memory are those of a line's own processes; what Kafka and

@@ -45,8 +45,8 @@ silence; a session window with our length as its gap gives the same windows on t
 is shorter than its window and followed by silence, and others elsewhere. It closes a window two lengths
 after its last event, by events only: without traffic it stays open. The two queues take the events that are
 in the log when the window is over; the drain before them goes on in the log where it was, by an index. Ours
-reads a log that lies in the past through the relay, and makes two jobs of a burst whose rest comes after the
-worker has caught up: the table tells the jobs.
+reads a log that lies in the past through the relay: of a burst whose rest comes after the worker has caught
+up, the first events are superseded by the rest, as they would be live.
 
 **Exactly once** is a variant of Kafka Streams here (`kafka-streams-eos`). Its records can be read when its
 transaction is committed, up to 100 ms after the time that is counted.
