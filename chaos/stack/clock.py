@@ -35,11 +35,6 @@ class Clocks:
         path = os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")]))
         return {"PYTHONPATH": path, "CHAOS_CLOCK_FILE": str(self._file(name))}
 
-    def set_right(self, name: str) -> None:
-        """The true time again, if clocks are used: who starts with a wrong one is told of, no more."""
-        if self._used:
-            self.step(name, 0.0)
-
     def step(self, name: str, hours: float) -> None:
         """Set a process' clock so far ahead of the true one, or behind it; it sees that within a second."""
         draft = self._file(name).with_suffix(".new")

@@ -79,8 +79,6 @@ class Processes:
         self.environment = dict(environment)
         self.own: dict[str, dict[str, str]] = {}
         """What one of them alone is told, by name."""
-        self.before_start: Callable[[str], None] = lambda name: None
-        """Told whose process is about to start."""
         self.members: dict[str, Member] = {}
 
     def start(self, *names: str) -> None:
@@ -184,7 +182,6 @@ class Processes:
             "RAJADA_STATUS_DIR": str(member.folder / "status"),
             **self.own.get(member.name, {}),
         }
-        self.before_start(member.name)
         command = _PROGRAMS[member.program]
         member.process = spawn(command, log=self.log(member.name), environment=environment, folder=ROOT)
         member.told_to, member.frozen, member.started_at = None, False, time.monotonic()

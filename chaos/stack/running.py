@@ -158,7 +158,6 @@ def under_load(
     recorder = Recorder(servers.connect, clinic, patients, rate, seed, bursts, remember)
     running = Running(servers, processes, recorder, source, dials, f"{PREFIX}rajada-dispatch")
     try:
-        processes.before_start = dials.set_right
         for name in PROCESSES:
             processes.own[name] = dials.environment(name)
         processes.start(*PROCESSES)

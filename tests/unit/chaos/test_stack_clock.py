@@ -72,7 +72,7 @@ def test_a_running_process_reads_the_step_sleeps_on_and_reads_the_true_time_agai
         until_wrong_by(0.0)
         clocks.step("one", hours)
         until_wrong_by(hours * 3_600)
-        clocks.set_right("one")
+        clocks.step("one", 0.0)
         until_wrong_by(0.0)
         process.stdin.close()  # type: ignore[union-attr]
 
@@ -83,7 +83,7 @@ def test_a_kafka_client_that_began_with_a_wrong_clock_gives_up_in_its_own_time(c
     with started(ASKS_NOBODY, clocks) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "asking\n"
-        clocks.set_right("one")
+        clocks.step("one", 0.0)
         try:
             told, _ = process.communicate(timeout=60)
         finally:
@@ -93,6 +93,5 @@ def test_a_kafka_client_that_began_with_a_wrong_clock_gives_up_in_its_own_time(c
 
 def test_processes_whose_clock_nobody_sets_are_told_nothing(tmp_path: Path) -> None:
     clocks = Clocks(tmp_path)
-    clocks.set_right("one")
     assert clocks.environment("one") == {}
     assert list(tmp_path.iterdir()) == []
