@@ -34,6 +34,10 @@ INDEXES = {
     "rajada_job_queue_running": "job_queue",
     "rajada_job_queue_behind": "job_queue",
     "rajada_group_links_processing": "group_link_dispatch_queue",
+    "rajada_job_queue_waiting": "job_queue",
+    "rajada_job_queue_foreign": "job_queue",
+    "rajada_event_log_processing": "event_log",
+    "rajada_inbox_unresolved": "agent_inbox_items",
 }
 """Index → its table."""
 

@@ -237,7 +237,7 @@ SLOT_LOST = _gauge("slot_lost", "1 while a slot is gone or given up by the serve
 # -- alerts of the CRM's inbox
 ALERTS_RAISED = _counter("alerts_raised_total", "Alerts that were opened or counted up.", "sink", "kind")
 ALERTS_OPEN = _gauge(
-    "alerts_open", "Alerts that are open, as the alert pass last counted them.", "sink", "kind"
+    "alerts_open", "Alerts that are not resolved, as the alert pass last counted them.", "sink", "kind"
 )
 ALERTS_FAILED = _counter("alerts_failed_total", "Alerts that could not be written.", "sink")
 

@@ -10,8 +10,8 @@ WITH queued AS (
     )
     VALUES (
         %(job_id)s, %(organization_id)s, %(enrolment_id)s, %(flow)s, %(student_name)s, %(phone)s,
-        %(group_link)s, %(template_name)s, %(template_language)s, %(max_attempts)s, %(delay_ms)s,
-        now() + %(delay_ms)s * interval '1 millisecond'
+        %(group_link)s, %(template_name)s, %(template_language)s, %(max_attempts)s, %(delay_ms)s::bigint,
+        now() + %(delay_ms)s::bigint * interval '1 millisecond'
     )
     ON CONFLICT DO NOTHING
     RETURNING id, organization_id, enrolment_id, flow, student_name, phone, group_link, template_name,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 from structlog.testing import capture_logs
 
+from db.queries import load
 from schemas import alert_texts
 from schemas.alert_texts import title
 from tests.integration.alert_desk import AI, Desk, desk_database
@@ -124,6 +125,14 @@ def test_an_acknowledged_alert_resolves_itself_too(desk: Desk) -> None:
     desk.tell(desk.outcome(event, replay=RUN, outcome="job"))
     desk.make_round()
     assert desk.statuses() == ["resolved"]
+
+
+def test_an_acknowledged_alert_is_still_counted(desk: Desk) -> None:
+    desk.tell(desk.death(desk.event()))
+    desk.resolve("ack")
+    assert desk.run(load("alerts_counts").replace("%(kinds)s", "'{event_dead}'")) == [("event_dead", 1)]
+    desk.run("UPDATE agent_inbox_items SET status = 'resolved'")
+    assert desk.run(load("alerts_counts").replace("%(kinds)s", "'{event_dead}'")) == []
 
 
 def test_what_dies_again_after_it_was_dropped_or_requeued_is_dead(desk: Desk) -> None:

@@ -120,7 +120,9 @@ def test_odd_times_are_no_error(crm: Connection) -> None:
 def test_columns_that_are_enums_are_read_as_well(crm: Connection) -> None:
     crm.execute(f"CREATE TYPE kind_of_event AS ENUM ('{AI}', 'message.created')")
     crm.execute("CREATE TYPE state_of_event AS ENUM ('pending', 'processing', 'done', 'dead')")
-    crm.execute("DROP INDEX event_log_due, rajada_event_log_open, rajada_event_log_dead")
+    crm.execute(
+        "DROP INDEX event_log_due, rajada_event_log_open, rajada_event_log_dead, rajada_event_log_processing"
+    )
     crm.execute("ALTER TABLE event_log DROP CONSTRAINT event_log_status_check, ALTER status DROP DEFAULT")
     crm.execute(
         "ALTER TABLE event_log ALTER status TYPE state_of_event USING status::state_of_event,"

@@ -222,7 +222,10 @@ def test_columns_that_a_publication_cannot_filter_are_refused(
     settings = settings_of(prefix)
     with psycopg.connect(database) as connection:
         connection.execute(f"CREATE TYPE own AS ENUM ('{AI}', '{GROUP_LINK}')")  # type: ignore[arg-type]
-        connection.execute("DROP INDEX event_log_due, rajada_event_log_open, rajada_event_log_dead")
+        connection.execute(
+            "DROP INDEX event_log_due, rajada_event_log_open, rajada_event_log_dead,"
+            " rajada_event_log_processing"
+        )
         connection.execute("ALTER TABLE event_log ALTER event_type TYPE own USING event_type::own")
     with topics_of(kafka, settings) as topics, Connect(connect.url) as rest:
         cdc = Cdc(database, kafka, settings, rest, topics)

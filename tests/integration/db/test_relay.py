@@ -204,7 +204,10 @@ def test_an_enum_column_is_not_in_the_filter_and_the_relay_filters_itself(
             f"CREATE TYPE own AS ENUM ('{AI}', '{GROUP_LINK}', 'message.received', 'pending', 'processing', "
             "'done', 'dead')"
         )
-        connection.execute("DROP INDEX event_log_due, rajada_event_log_open, rajada_event_log_dead")
+        connection.execute(
+            "DROP INDEX event_log_due, rajada_event_log_open, rajada_event_log_dead,"
+            " rajada_event_log_processing"
+        )
         connection.execute("ALTER TABLE event_log DROP CONSTRAINT event_log_status_check")
         connection.execute(f"ALTER TABLE event_log ALTER {column} DROP DEFAULT")
         connection.execute(f"ALTER TABLE event_log ALTER {column} TYPE own USING {column}::own")
