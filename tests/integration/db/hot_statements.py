@@ -174,6 +174,7 @@ WHOLE = {
 """Statement → what it may read whole: a table, or `table by index` where that index holds a small part."""
 
 _COLD = {
+    "once, when a worker starts": ["clock"],
     "a person's command, or its answer": [
         "alerts_list", "alerts_set", "connect_ask", "connect_preview", "group_links_held", "group_links_list",
         "jobs_unfinished", "lock_try", "order_answers", "order_forgotten", "order_note", "produce_events",
